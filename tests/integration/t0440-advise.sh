@@ -182,6 +182,16 @@ test_options_of_the_demo_are_honoured_or_refused() {
     expect_text err 'explain.*demo'
 }
 
+test_a_fabric_predicts_copies_of_gpus_alone() {
+    cluster '.links.fabric = "h100" | .nodes |= .[:1] |
+        .scenarios[0].method = ["host", "nccl"] | .scenarios[0].train.tp = 4'
+    coord_exits 0 predict cluster.json --json
+    expect_json out '.predictions | .[1].predicted_ms > 0 and
+        (.[0] | .predicted_ms == null and (.note | test("no figures for copying")))'
+    coord_exits 0 predict cluster.json --json --set links.copy_gbytes_per_s=20
+    expect_json out '.predictions | all(.predicted_ms > 0)'
+}
+
 test_every_fabric_is_documented() {
     local docs=$RF_TOP/docs/FABRICS.md name
     sed -n 's/^| `\([a-z0-9-]*\)` .*/\1/p' "$docs" | sort >documented

@@ -130,9 +130,11 @@ static double *figure_of(struct rf_link_figures *figures, size_t key)
     return (double *)(void *)((char *)figures + figure_keys[key].field);
 }
 
-/* Adds the figures of the named fabric. An earlier fabric may have none of
- * them, except setup_ms, of which the larger holds. */
+/* Adds the figures of the named fabric; its copy rate is that of GPU memory. An
+ * earlier fabric may have none of them, except setup_ms, of which the larger
+ * holds. */
 static enum rf_status add_fabric(const struct rf_jnode *name,
+                                 enum rf_memory_kind memory,
                                  struct rf_link_figures *given,
                                  struct rf_err *err)
 {
@@ -147,7 +149,8 @@ static enum rf_status add_fabric(const struct rf_jnode *name,
     for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
         const double figure = *figure_of(&figures, i);
         const bool setup = figure_of(given, i) == &given->setup_ms;
-        if (figure <= 0) {
+        const bool copy = figure_of(given, i) == &given->copy_gbytes_per_s;
+        if (figure <= 0 || (copy && memory == RF_HOST_MEMORY)) {
             continue;
         }
         if (*figure_of(given, i) > 0 && !setup) {
@@ -162,6 +165,7 @@ static enum rf_status add_fabric(const struct rf_jnode *name,
 
 /* "fabric": a name or a list of them. Figures given beside it have priority. */
 static enum rf_status read_fabrics(const struct rf_jnode *node,
+                                   enum rf_memory_kind memory,
                                    struct rf_link_figures *out,
                                    struct rf_err *err)
 {
@@ -172,12 +176,12 @@ static enum rf_status read_fabrics(const struct rf_jnode *node,
         return RF_OK;
     }
     if (!json_is_array(fabric.value)) {
-        status = add_fabric(&fabric, &given, err);
+        status = add_fabric(&fabric, memory, &given, err);
     }
     for (size_t i = 0; status == RF_OK && i < json_array_size(fabric.value);
          i++) {
         const struct rf_jnode name = rf_jnode_at(&fabric, i);
-        status = add_fabric(&name, &given, err);
+        status = add_fabric(&name, memory, &given, err);
     }
     for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
         overrule(figure_of(out, i), *figure_of(&given, i));
@@ -186,6 +190,7 @@ static enum rf_status read_fabrics(const struct rf_jnode *node,
 }
 
 static enum rf_status read_figures(const struct rf_jnode *node, bool of_node,
+                                   enum rf_memory_kind memory,
                                    struct rf_link_figures *out,
                                    struct rf_err *err)
 {
@@ -204,7 +209,7 @@ static enum rf_status read_figures(const struct rf_jnode *node, bool of_node,
     }
     status = rf_jnode_check_keys(node, keys, err);
     if (status == RF_OK && !of_node) {
-        status = read_fabrics(node, out, err);
+        status = read_fabrics(node, memory, out, err);
     }
     for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(figure_keys); i++) {
         struct rf_jnode figure = rf_jnode_get(node, figure_keys[i].key);
@@ -219,17 +224,26 @@ static enum rf_status read_figures(const struct rf_jnode *node, bool of_node,
     return status;
 }
 
-/* Reads the figures of `level` ("links" or the entry of a method) for all nodes
- * and for single ones; the rest stays. */
-static enum rf_status read_level(const struct rf_jnode *level,
-                                 const char *const *names, uint32_t n_nodes,
-                                 struct rf_link_figures *all,
-                                 struct rf_link_figures *own,
-                                 struct rf_err *err)
+/* Figures of single nodes for a method. */
+static struct rf_link_figures *own_of(const struct rf_links *links,
+                                      const struct rf_method_info *info)
 {
+    return links->own + (size_t)(info - rf_method_infos) * links->n_nodes;
+}
+
+/* Reads the figures of `level` ("links" or the entry of a method) as those of a
+ * method, for all nodes and for single ones; the rest stays. */
+static enum rf_status read_level(const struct rf_jnode *level,
+                                 const char *const *names,
+                                 const struct rf_method_info *info,
+                                 struct rf_links *out, struct rf_err *err)
+{
+    const uint32_t n_nodes = out->n_nodes;
+    struct rf_link_figures *all = &out->all[info - rf_method_infos];
+    struct rf_link_figures *own = own_of(out, info);
     const struct rf_jnode nodes = rf_jnode_get(level, "nodes");
     const char **known = rf_xcalloc((size_t)n_nodes + 1, sizeof(*known));
-    enum rf_status status = read_figures(level, false, all, err);
+    enum rf_status status = read_figures(level, false, info->memory, all, err);
     RF_THEN(status,
             check_nics(level, all->nics_per_node, all->nic_gbytes_per_s, err));
     for (uint32_t n = 0; n < n_nodes; n++) {
@@ -242,7 +256,7 @@ static enum rf_status read_level(const struct rf_jnode *level,
     for (uint32_t n = 0; status == RF_OK && n < n_nodes; n++) {
         const struct rf_jnode node = rf_jnode_get(&nodes, names[n]);
         if (node.value != NULL) {
-            status = read_figures(&node, true, &own[n], err);
+            status = read_figures(&node, true, info->memory, &own[n], err);
             RF_THEN(status, check_nics(&node, own[n].nics_per_node,
                                        RF_MAX(own[n].nic_gbytes_per_s,
                                               all->nic_gbytes_per_s),
@@ -250,13 +264,6 @@ static enum rf_status read_level(const struct rf_jnode *level,
         }
     }
     return status;
-}
-
-/* Figures of single nodes for a method. */
-static struct rf_link_figures *own_of(const struct rf_links *links,
-                                      const struct rf_method_info *info)
-{
-    return links->own + (size_t)(info - rf_method_infos) * links->n_nodes;
 }
 
 static enum rf_status read_methods(const struct rf_jnode *links,
@@ -278,9 +285,7 @@ static enum rf_status read_methods(const struct rf_jnode *links,
             rf_method_unknown(method, &why);
             return rf_jnode_fail(&node, err, "%s", why.text);
         }
-        RF_TRY(read_level(&node, names, out->n_nodes,
-                          &out->all[info - rf_method_infos], own_of(out, info),
-                          err));
+        RF_TRY(read_level(&node, names, info, out, err));
     }
     return RF_OK;
 }
@@ -290,16 +295,24 @@ enum rf_status rf_links_read(const struct rf_jnode *root,
                              struct rf_links *out, struct rf_err *err)
 {
     const struct rf_jnode links = rf_jnode_get(root, "links");
+    const struct rf_method_info *host = &rf_method_infos[RF_METHOD_HOST];
+    const struct rf_method_info *device = &rf_method_infos[RF_METHOD_NCCL];
     *out = (struct rf_links){.n_nodes = n_nodes};
     out->own =
         rf_xcalloc((size_t)RF_METHOD_COUNT * n_nodes + 1, sizeof(*out->own));
     if (links.value == NULL) {
         return RF_OK;
     }
-    RF_TRY(read_level(&links, names, n_nodes, &out->all[0], out->own, err));
-    for (size_t m = 1; m < RF_METHOD_COUNT; m++) {
-        out->all[m] = out->all[0];
-        memcpy(out->own + m * n_nodes, out->own, n_nodes * sizeof(*out->own));
+    RF_TRY(read_level(&links, names, host, out, err));
+    RF_TRY(read_level(&links, names, device, out, err));
+    for (size_t m = 0; m < RF_METHOD_COUNT; m++) {
+        const struct rf_method_info *info = &rf_method_infos[m], *as;
+        as = info->memory == RF_HOST_MEMORY ? host : device;
+        if (info != as) {
+            out->all[m] = *rf_links_of(out, as);
+            memcpy(own_of(out, info), own_of(out, as),
+                   n_nodes * sizeof(*out->own));
+        }
     }
     return read_methods(&links, names, out, err);
 }

@@ -50,6 +50,23 @@ static void seconds_cell(struct rf_table *table, double ms, const char *why,
     }
 }
 
+static const char *results_text(size_t n)
+{
+    return n == 1 ? "result" : "results";
+}
+
+/* "3 results", which calibrated the row; "figures", of links or probes alone,
+ * otherwise. */
+static void basis_cell(struct rf_table *table, const struct rf_predict_row *row)
+{
+    if (row->p.n_results > 0) {
+        rf_table_cell(table, "%zu %s", row->p.n_results,
+                      results_text(row->p.n_results));
+    } else {
+        rf_table_cell(table, row->gap == NULL ? "figures" : "-");
+    }
+}
+
 /* -1: unknown. */
 static double known(double ms)
 {
@@ -66,6 +83,7 @@ static void add_row(struct rf_table *table, const struct rf_predict_row *row,
     rf_table_cell(table, "%s", row->method->name);
     rf_table_cell(table, "%s", row->strategy);
     seconds_cell(table, p->ms, row->gap, notes);
+    basis_cell(table, row);
     seconds_cell(table, known(p->bound_ms), NULL, notes);
     seconds_cell(table, known(row->measured.ms), row->measured.why, notes);
     rf_table_cell(table, "%s", step ? rf_figure_text(p->step_s, 2, text) : "-");
@@ -75,19 +93,13 @@ static void add_row(struct rf_table *table, const struct rf_predict_row *row,
 static struct rf_table *create_table(void)
 {
     static const char *const heads[] = {
-        "scenario",     "method",       "strategy",
-        ">predicted s", ">bound s",     ">measured s",
-        ">step s",      ">refit share", NULL};
-    static const char *const drops[] = {"refit share", "step s", "strategy",
-                                        "bound s", NULL};
+        "scenario", "method",      "strategy", ">predicted s", "based on",
+        ">bound s", ">measured s", ">step s",  ">refit share", NULL};
+    static const char *const drops[] = {"refit share", "step s",  "strategy",
+                                        "based on",    "bound s", NULL};
     struct rf_table *table = rf_table_create(heads);
     rf_table_set_drops(table, drops, "refit-coord predict FILE | less -S");
     return table;
-}
-
-static const char *results_text(size_t n)
-{
-    return n == 1 ? "result" : "results";
 }
 
 /* Whether the same results calibrated an earlier row. */
@@ -248,6 +260,8 @@ static void add_prediction(json_t *entry, const struct rf_predict_row *row,
     const struct rf_prediction *p = &row->p;
     json_object_set_new(entry, "simulated_ms", json_real(p->simulated_ms));
     json_object_set_new(entry, "path", json_string(path_text(row)));
+    json_object_set_new(entry, "based_on",
+                        json_string(p->n_results > 0 ? "results" : "figures"));
     if (p->n_results > 0) {
         json_object_set_new(entry, "calibration",
                             json_pack("{s:I, s:f, s:f}", "results",

@@ -170,6 +170,9 @@ test_results_calibrate_predictions() {
         .scenarios += [.scenarios[0] + {name: "wider", train: {tp: 1}, infer: {tp: 4}},
             .scenarios[0] + {name: "new", train: {tp: 4}, infer: {tp: 2}}] |
         .links.copy_gbytes_per_s = 1000'
+    coord_exits 0 predict cluster.json results --json --set links.methods.shm.copy_gbytes_per_s=9
+    expect_json out '.predictions | all(.based_on ==
+        if .method == "host" then "results" else "figures" end)'
     coord_exits 0 predict cluster.json results --json
     expect_json out '.predictions | all(.path == "inside nodes" and
         .calibration.results == 2 and .simulated_ms < .predicted_ms and
@@ -181,8 +184,10 @@ test_results_calibrate_predictions() {
     expect_text out '^host, inside nodes: calibrated by 2 results: x[0-9]'
     expect_text out \
         '^leave-one-out error over 2 results: median [0-9.]+ %, worst [0-9.]+ % \('
+    expect_text out '^new +host +send_recv +[0-9.e-]+ +2 results '
     run_coord predict cluster.json
     expect_no_text out 'calibrated|leave-one-out'
+    expect_text out '^new +host +send_recv +[0-9.e-]+ +figures '
 }
 
 # Each scenario begins where the one before ends.

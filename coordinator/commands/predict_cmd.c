@@ -77,7 +77,8 @@ static enum rf_status add_row(struct predict_context *context,
     const struct rf_spec *spec = input->scenario->spec;
     struct rf_predict_row row = {.method = rf_method_info_find(input->method),
                                  .strategy = rf_strategy_name(spec->strategy),
-                                 .gap = rf_predict_gap(input)};
+                                 .gap = rf_predict_gap(input),
+                                 .note = rf_predict_note(input)};
     json_t *model;
     if (row.gap == NULL) {
         RF_TRY(predict(context, input, &row.p, err));

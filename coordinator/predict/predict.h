@@ -174,6 +174,9 @@ struct rf_predict_input {
  * one. Caller frees. */
 char *rf_predict_gap(const struct rf_predict_input *input);
 
+/* What to know about a prediction that no result calibrates; NULL: nothing. */
+const char *rf_predict_note(const struct rf_predict_input *input);
+
 /* The measured time for a prediction. */
 struct rf_measured {
     double ms;                         /* 0: none */
@@ -208,7 +211,8 @@ struct rf_predict_row {
     char *scenario;
     const struct rf_method_info *method;
     const char *strategy;
-    char *gap; /* why there is no prediction, or NULL */
+    char *gap;        /* why there is no prediction, or NULL */
+    const char *note; /* see rf_predict_note() */
     struct rf_prediction p;
     struct rf_measured measured;
 };

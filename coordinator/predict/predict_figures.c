@@ -254,3 +254,13 @@ char *rf_predict_gap(const struct rf_predict_input *input)
                             info->memory == RF_DEVICE_MEMORY);
     return lacking != NULL ? with_advice(lacking, info) : NULL;
 }
+
+const char *rf_predict_note(const struct rf_predict_input *input)
+{
+    return input->figures.nominal_nic &&
+                   rf_method_info_find(input->method)->links_by_tcp &&
+                   input->scenario->schedule->inter_node_bytes > 0
+               ? "nic_gbytes_per_s of the fabric is nominal: TCP, which the "
+                 "method uses, may be far slower"
+               : NULL;
+}

@@ -37,17 +37,25 @@ static size_t note_number(json_t *notes, const char *text)
     return i + 1;
 }
 
-/* Seconds, or a footnote with the reason why there are none. */
-static void seconds_cell(struct rf_table *table, double ms, const char *why,
+/* Seconds; `ms` < 0: none. `note` NULL: no footnote. */
+static void seconds_cell(struct rf_table *table, double ms, const char *note,
                          json_t *notes)
 {
     char text[32];
-    if (why != NULL) {
-        rf_table_cell(table, "- [%zu]", note_number(notes, why));
+    const char *seconds = ms >= 0 ? rf_amount_text(ms / 1e3, text) : "-";
+    if (note != NULL) {
+        rf_table_cell(table, "%s [%zu]", seconds, note_number(notes, note));
     } else {
-        rf_table_cell(table, "%s",
-                      ms >= 0 ? rf_amount_text(ms / 1e3, text) : "-");
+        rf_table_cell(table, "%s", seconds);
     }
+}
+
+/* On the prediction, or why there is none; NULL: nothing. */
+static const char *note_of(const struct rf_predict_row *row)
+{
+    return row->gap != NULL        ? row->gap
+           : row->p.n_results == 0 ? row->note
+                                   : NULL;
 }
 
 static const char *results_text(size_t n)
@@ -82,7 +90,7 @@ static void add_row(struct rf_table *table, const struct rf_predict_row *row,
     rf_table_cell(table, "%s", row->scenario);
     rf_table_cell(table, "%s", row->method->name);
     rf_table_cell(table, "%s", row->strategy);
-    seconds_cell(table, p->ms, row->gap, notes);
+    seconds_cell(table, row->gap == NULL ? p->ms : -1, note_of(row), notes);
     basis_cell(table, row);
     seconds_cell(table, known(p->bound_ms), NULL, notes);
     seconds_cell(table, known(row->measured.ms), row->measured.why, notes);
@@ -288,7 +296,7 @@ static json_t *row_json(const struct rf_predict_row *row, bool step)
     if (row->gap == NULL) {
         add_prediction(entry, row, step);
     }
-    add_text(entry, "note", row->gap);
+    add_text(entry, "note", note_of(row));
     add_text(entry, "measured_note", row->measured.why);
     if (row->measured.ms > 0) {
         json_object_set_new(entry, "measured_ms", json_real(row->measured.ms));

@@ -192,6 +192,23 @@ test_a_fabric_predicts_copies_of_gpus_alone() {
     expect_json out '.predictions | all(.predicted_ms > 0)'
 }
 
+test_nominal_rates_of_nics_are_noted_for_tcp() {
+    cluster '.links = {fabric: "ib-ndr", copy_gbytes_per_s: 20} |
+        .scenarios[0] += {mode: "disaggregated", method: ["host", "ucx"]} |
+        .scenarios[0].train.tp = 4'
+    coord_exits 0 predict cluster.json
+    expect_text out '^s-method=host +host +send_recv +[0-9.e-]+ \[1\] +figures'
+    expect_text out '^s-method=ucx +ucx +send_recv +[0-9.e-]+ +figures'
+    expect_text out '^\[1\] .*nic_gbytes_per_s.*nominal.*TCP'
+    coord_exits 0 predict cluster.json --json
+    expect_json out '.predictions | .[1].note == null and
+        (.[0] | .predicted_ms > 0 and (.note | test("TCP")))'
+    coord_exits 0 predict cluster.json --json --set links.methods.host.nic_gbytes_per_s=5
+    expect_json out '.predictions[0].note == null'
+    coord_exits 0 predict cluster.json --json --set links.nic_gbytes_per_s=5
+    expect_json out '.predictions[0].note == null'
+}
+
 test_every_fabric_is_documented() {
     local docs=$RF_TOP/docs/FABRICS.md name
     sed -n 's/^| `\([a-z0-9-]*\)` .*/\1/p' "$docs" | sort >documented

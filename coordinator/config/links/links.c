@@ -186,6 +186,7 @@ static enum rf_status read_fabrics(const struct rf_jnode *node,
     for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
         overrule(figure_of(out, i), *figure_of(&given, i));
     }
+    out->nominal_nic |= given.nic_gbytes_per_s > 0;
     return status;
 }
 
@@ -214,6 +215,9 @@ static enum rf_status read_figures(const struct rf_jnode *node, bool of_node,
     for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(figure_keys); i++) {
         struct rf_jnode figure = rf_jnode_get(node, figure_keys[i].key);
         double *field = figure_of(out, i);
+        if (field == &out->nic_gbytes_per_s && figure.value != NULL) {
+            out->nominal_nic = false;
+        }
         status = rf_jnode_number(node, figure_keys[i].key, 0, 1e9, field, err);
         if (status == RF_OK && figure.value != NULL && figure_keys[i].is_rate &&
             *field <= 0) {

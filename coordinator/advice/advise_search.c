@@ -15,7 +15,6 @@
 #include "coordinator/advice/rank_memory.h"
 #include "coordinator/config/links/links.h"
 #include "planner/layout/mesh_rules.h"
-#include "planner/predict/choose_strategy.h"
 #include "transport/info/method_info.h"
 
 #define FEWEST_PAIRS 16
@@ -488,8 +487,10 @@ static void read_links(struct mesh_search *search)
     const double per_op_us = rf_links_of(given, info)->per_op_us;
     search->links.devices = info->memory == RF_DEVICE_MEMORY;
     rf_links_apply(given, info, &search->links);
-    search->out->links_assumed = rf_capacities_assume(&search->links);
-    search->per_op_us = per_op_us > 0 ? per_op_us : RF_CHOOSE_PER_OP_US;
+    search->out->links_assumed =
+        rf_capacities_assume(&search->links, &search->out->assumed);
+    search->out->assumed.per_op_us = per_op_us > 0 ? 0 : RF_CHOOSE_PER_OP_US;
+    search->per_op_us = per_op_us + search->out->assumed.per_op_us;
 }
 
 /* Takes as many pairs as the budget has worlds. Cuts both sides alike, unless

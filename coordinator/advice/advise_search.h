@@ -7,7 +7,7 @@
 #define RF_COORDINATOR_ADVICE_ADVISE_SEARCH_H
 
 #include "coordinator/advice/mesh_advice.h"
-#include "planner/predict/simulate.h"
+#include "planner/predict/choose_strategy.h"
 
 /* A mesh of one side. */
 struct rf_mesh {
@@ -32,7 +32,8 @@ struct rf_advised {
     size_t n;
     size_t feasible[RF_SIDES]; /* number of meshes of each side */
     size_t refused;            /* tried pairs that the planner cannot refit */
-    bool links_assumed;
+    bool links_assumed;        /* any rate */
+    struct rf_assumed assumed;
 };
 
 /*

@@ -123,6 +123,40 @@ static void print_rules(const struct advise_report *report, size_t shown,
     }
 }
 
+/* The assumed figures by their keys of "links". A new reference. */
+static json_t *assumed_json(const struct rf_assumed *assumed)
+{
+    const struct {
+        const char *key;
+        double figure;
+    } figures[] = {{"copy_gbytes_per_s", assumed->copy_gbytes_per_s},
+                   {"link_gbytes_per_s", assumed->link_gbytes_per_s},
+                   {"link_latency_us", assumed->link_latency_us},
+                   {"per_op_us", assumed->per_op_us}};
+    json_t *out = json_object();
+    for (size_t i = 0; i < RF_ARRAY_SIZE(figures); i++) {
+        if (figures[i].figure > 0) {
+            json_object_set_new(out, figures[i].key,
+                                json_real(figures[i].figure));
+        }
+    }
+    return out;
+}
+
+static void print_assumed_figures(const struct rf_assumed *assumed, FILE *to)
+{
+    json_t *figures = assumed_json(assumed), *figure;
+    const char *key, *before = "Assumed: ";
+    json_object_foreach (figures, key, figure) {
+        fprintf(to, "%s%s %.4g", before, key, json_real_value(figure));
+        before = ", ";
+    }
+    if (json_object_size(figures) > 0) {
+        fputs("; give \"links\" for times of your cluster.\n", to);
+    }
+    json_decref(figures);
+}
+
 static void print_assumptions(const struct advise_report *report, FILE *to)
 {
     const struct rf_timeline *timeline = report->timeline;
@@ -134,11 +168,7 @@ static void print_assumptions(const struct advise_report *report, FILE *to)
               "micro_batch and global_batch.\n",
               to);
     }
-    if (report->advised.links_assumed) {
-        fputs("Assumed: some speeds of memory and links; give \"links\" for "
-              "times of your cluster.\n",
-              to);
-    }
+    print_assumed_figures(&report->advised.assumed, to);
 }
 
 static void print_scenario(const struct advise_report *report, FILE *to)
@@ -238,13 +268,13 @@ static json_t *report_json(const struct advise_report *report)
                               choice_json(report, &advised->choices[i]));
     }
     return json_pack(
-        "{s:s, s:I, s:I, s:I, s:b, s:f, s:b, s:o}", "scenario",
+        "{s:s, s:I, s:I, s:I, s:b, s:o, s:f, s:b, s:o}", "scenario",
         report->base->spec->name, "training_meshes",
         (json_int_t)advised->feasible[RF_TRAIN], "inference_meshes",
         (json_int_t)advised->feasible[RF_INFER], "refused",
         (json_int_t)advised->refused, "links_assumed",
-        (int)advised->links_assumed, "memory_gbytes",
-        report->timeline->memory_gbytes, "memory_assumed",
+        (int)advised->links_assumed, "assumed", assumed_json(&advised->assumed),
+        "memory_gbytes", report->timeline->memory_gbytes, "memory_assumed",
         report->base->config->timeline.memory_gbytes <= 0, "choices", choices);
 }
 

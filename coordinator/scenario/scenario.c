@@ -65,7 +65,7 @@ static enum rf_status choose_with(struct rf_scenario *scenario,
                                   struct rf_err *err)
 {
     struct rf_link_weight *weights = by_time ? weigh(links) : NULL;
-    scenario->links_assumed = rf_capacities_assume(links);
+    scenario->links_assumed = rf_capacities_assume(links, NULL);
     struct rf_choose_env env = {
         .plan = scenario->plan,
         .links = links,

@@ -10,13 +10,12 @@
 #define ASSUMED_LATENCY_US 50
 #define MEMORY_PER_LINK 10
 
-static bool assume(double *figure, double assumed)
+static void assume(double *figure, double assumed, double *most)
 {
-    bool missing = *figure <= 0;
-    if (missing) {
+    if (*figure <= 0) {
         *figure = assumed;
+        *most = RF_MAX(*most, assumed);
     }
-    return missing;
 }
 
 /* A NIC's figure takes precedence over those of pairs. */
@@ -32,26 +31,32 @@ static double link_to_assume(const struct rf_capacities *links)
                         : ASSUMED_LINK_GBYTES_PER_S;
 }
 
-bool rf_capacities_assume(struct rf_capacities *links)
+bool rf_capacities_assume(struct rf_capacities *links, struct rf_assumed *out)
 {
     const double link = link_to_assume(links);
-    bool missing = false;
+    struct rf_assumed assumed = {0};
     for (uint32_t i = 0; i < links->n_nodes * links->n_nodes; i++) {
         const bool other = i / links->n_nodes != i % links->n_nodes;
         if (other && (links->nic_gbytes_per_s[i / links->n_nodes] <= 0 ||
                       links->nic_gbytes_per_s[i % links->n_nodes] <= 0)) {
-            missing |= assume(&links->pair_gbytes_per_s[i], link);
+            assume(&links->pair_gbytes_per_s[i], link,
+                   &assumed.link_gbytes_per_s);
         }
         if (other) {
-            (void)assume(&links->pair_latency_us[i], ASSUMED_LATENCY_US);
+            assume(&links->pair_latency_us[i], ASSUMED_LATENCY_US,
+                   &assumed.link_latency_us);
         }
     }
     for (uint32_t n = 0; n < links->n_nodes; n++) {
         double own = rf_capacities_capacity(links, n, true);
-        missing |= assume(&links->copy_gbytes_per_s[n],
-                          MEMORY_PER_LINK * (own > 0 ? own : link));
+        assume(&links->copy_gbytes_per_s[n],
+               MEMORY_PER_LINK * (own > 0 ? own : link),
+               &assumed.copy_gbytes_per_s);
     }
-    return missing;
+    if (out != NULL) {
+        *out = assumed;
+    }
+    return assumed.copy_gbytes_per_s > 0 || assumed.link_gbytes_per_s > 0;
 }
 
 static void rule_out(struct rf_strategy_candidate *candidate, const char *why)

@@ -47,12 +47,18 @@ enum rf_status rf_choose_strategy_try(const struct rf_choose_env *env,
                                       struct rf_strategy_candidate *out,
                                       struct rf_err *err) RF_MUST_CHECK;
 
+/* Figures that were assumed, the largest of each kind; 0: none. */
+struct rf_assumed {
+    double copy_gbytes_per_s, link_gbytes_per_s, link_latency_us;
+    double per_op_us; /* set by callers that assume it */
+};
+
 /*
  * Fills in missing figures so that the usual order holds: links between nodes
  * are as fast as the fastest known one, or a tenth of the fastest memory, or 10
  * GB/s, and take 50 us to arrive; memory is ten times as fast as all links of
- * its node. Returns whether any rate was missing.
+ * its node. Returns whether any rate was missing; `out` may be NULL.
  */
-bool rf_capacities_assume(struct rf_capacities *links);
+bool rf_capacities_assume(struct rf_capacities *links, struct rf_assumed *out);
 
 #endif

@@ -124,6 +124,24 @@ test_meshes_that_the_batch_does_not_fill_come_last() {
             (.train.dp > 2))'
 }
 
+test_assumed_figures_are_named() {
+    cluster
+    coord_exits 0 advise cluster.json
+    expect_text out '^Assumed: copy_gbytes_per_s 100, link_gbytes_per_s 10, link_latency_us 50, per_op_us 2; give '
+    coord_exits 0 advise cluster.json --json
+    expect_json out '.scenarios[0] | .links_assumed and .assumed ==
+        {copy_gbytes_per_s: 100, link_gbytes_per_s: 10, link_latency_us: 50, per_op_us: 2}'
+    cluster '.links = {copy_gbytes_per_s: 50, nic_gbytes_per_s: 3, link_latency_us: 5}'
+    coord_exits 0 advise cluster.json
+    expect_text out '^Assumed: per_op_us 2; give '
+    cluster '.links = {copy_gbytes_per_s: 50, nic_gbytes_per_s: 3, link_latency_us: 5,
+        per_op_us: 1}'
+    coord_exits 0 advise cluster.json
+    expect_no_text out 'per_op_us|gbytes_per_s'
+    run_coord advise cluster.json --json
+    expect_json out '.scenarios[0] | (.links_assumed | not) and .assumed == {}'
+}
+
 test_advise_needs_nodes() {
     cluster 'del(.nodes)'
     coord_exits 2 advise cluster.json

@@ -52,7 +52,7 @@ static void choose(struct case_of *c)
                                     .node_names = names,
                                     .crosses_nodes = true,
                                     .max_ops = RF_CHOOSE_MAX_OPS};
-    (void)rf_capacities_assume(&c->links);
+    (void)rf_capacities_assume(&c->links, NULL);
     assert_ok(rf_choose_balance(&c->env, c->weighed ? c->weights : NULL,
                                 &c->choice, &c->by_time, &err),
               err);

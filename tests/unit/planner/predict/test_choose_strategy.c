@@ -105,15 +105,15 @@ TEST(test_choose_assumes_what_has_no_figure)
 {
     struct rf_capacities links;
     rf_capacities_init(&links, 3);
-    ck_assert(rf_capacities_assume(&links));
+    ck_assert(rf_capacities_assume(&links, NULL));
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 10);
     ck_assert_double_eq(links.pair_latency_us[1], 50);
     ck_assert_double_eq(links.copy_gbytes_per_s[2], 100);
-    ck_assert(!rf_capacities_assume(&links));
+    ck_assert(!rf_capacities_assume(&links, NULL));
     rf_capacities_free(&links);
 
     lab_links(&links, 3, 40, 0, 0);
-    ck_assert(rf_capacities_assume(&links));
+    ck_assert(rf_capacities_assume(&links, NULL));
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 4);
     ck_assert_double_eq(links.copy_gbytes_per_s[2], 40);
     rf_capacities_free(&links);
@@ -123,7 +123,7 @@ TEST(test_choose_assumes_what_has_no_figure)
         links.nic_gbytes_per_s[n] = 2;
         links.nics[n] = 4;
     }
-    ck_assert(rf_capacities_assume(&links));
+    ck_assert(rf_capacities_assume(&links, NULL));
     ck_assert_double_eq(links.copy_gbytes_per_s[2], 80);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
     rf_capacities_free(&links);

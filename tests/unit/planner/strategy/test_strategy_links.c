@@ -225,7 +225,7 @@ LOOP_TEST(test_strategy_links_auto_takes_the_fastest, RF_ARRAY_SIZE(cases))
     double best = INFINITY;
     make(&lab, of, SEND_RECV, false);
     lab_links(&links, lab.world->n_nodes, 0, 0, of->bytes / 1e9);
-    ck_assert(rf_capacities_assume(&links));
+    ck_assert(rf_capacities_assume(&links, NULL));
     ck_assert_int_eq(rf_choose_strategy(
                          &(struct rf_choose_env){.plan = lab.plan,
                                                  .links = &links,

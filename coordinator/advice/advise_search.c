@@ -32,7 +32,7 @@ struct meshes {
 struct mesh_search {
     const struct rf_scenario *base;
     const struct rf_timeline *timeline;
-    struct rf_capacities links;
+    struct rf_capacities *links;
     double per_op_us;
     struct meshes sides[RF_SIDES];
     struct rf_advised *out;
@@ -217,7 +217,7 @@ static enum rf_status time_pair(const struct mesh_search *search,
     enum rf_status status;
     RF_TRY(rf_plan_build(base->plan->model, world, spec, &plan, err));
     const struct rf_choose_env env = {.plan = plan,
-                                      .links = &search->links,
+                                      .links = search->links,
                                       .node_names =
                                           rf_scenario_node_names(base),
                                       .per_op_us = search->per_op_us,
@@ -479,18 +479,15 @@ static void cut_side(struct mesh_search *search, enum rf_side side, size_t most)
     free(choices);
 }
 
-static void read_links(struct mesh_search *search)
+static void assume_figures(struct mesh_search *search)
 {
     const struct rf_scenario *base = search->base;
-    const struct rf_links *given = &base->config->links;
     const struct rf_method_info *info = rf_method_info_find(base->spec->method);
-    const double per_op_us = rf_links_of(given, info)->per_op_us;
-    search->links.devices = info->memory == RF_DEVICE_MEMORY;
-    rf_links_apply(given, info, &search->links);
-    search->out->links_assumed =
-        rf_capacities_assume(&search->links, &search->out->assumed);
-    search->out->assumed.per_op_us = per_op_us > 0 ? 0 : RF_CHOOSE_PER_OP_US;
-    search->per_op_us = per_op_us + search->out->assumed.per_op_us;
+    const double per_op_us = rf_links_of(&base->config->links, info)->per_op_us;
+    struct rf_assumed *assumed = &search->out->assumed;
+    search->out->links_assumed = rf_capacities_assume(search->links, assumed);
+    assumed->per_op_us = per_op_us > 0 ? 0 : RF_CHOOSE_PER_OP_US;
+    search->per_op_us = per_op_us + assumed->per_op_us;
 }
 
 /* Takes as many pairs as the budget has worlds. Cuts both sides alike, unless
@@ -509,15 +506,14 @@ static void choose_pairs(struct mesh_search *search, uint64_t budget)
 
 enum rf_status rf_advise_search(const struct rf_scenario *base,
                                 const struct rf_timeline *timeline,
-                                uint64_t budget, struct rf_advised *out,
-                                struct rf_err *err)
+                                struct rf_capacities *links, uint64_t budget,
+                                struct rf_advised *out, struct rf_err *err)
 {
     struct mesh_search search = {
-        .base = base, .timeline = timeline, .out = out};
+        .base = base, .timeline = timeline, .links = links, .out = out};
     enum rf_status status;
     *out = (struct rf_advised){0};
-    rf_capacities_init(&search.links, base->world->n_nodes);
-    read_links(&search);
+    assume_figures(&search);
     for (int side = RF_TRAIN; side < RF_SIDES; side++) {
         find_meshes(&search, (enum rf_side)side);
         out->feasible[side] = search.sides[side].n;
@@ -528,6 +524,5 @@ enum rf_status rf_advise_search(const struct rf_scenario *base,
     for (int side = RF_TRAIN; side < RF_SIDES; side++) {
         free(search.sides[side].list);
     }
-    rf_capacities_free(&search.links);
     return status;
 }

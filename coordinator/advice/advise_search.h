@@ -41,11 +41,13 @@ struct rf_advised {
  * strategy and nodes. Layouts without tensor parallelism keep their mesh. Pairs
  * the meshes of each side that break the least, so that about `budget` ranks
  * are planned in all, or fewer if their refits have many operations; always
- * includes the scenario's own. Caller frees `choices`.
+ * includes the scenario's own. Missing figures of `links` are assumed and set. Caller frees
+ * `choices`.
  */
 enum rf_status rf_advise_search(const struct rf_scenario *base,
                                 const struct rf_timeline *timeline,
-                                uint64_t budget, struct rf_advised *out,
+                                struct rf_capacities *links, uint64_t budget,
+                                struct rf_advised *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
 /* The rules' input for these sides. A slot counts as a GPU, whatever memory the

@@ -12,6 +12,7 @@
 #include "coordinator/advice/advise_search.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
+#include "coordinator/predict/predict.h"
 #include "coordinator/scenario/scenario_set.h"
 #include "coordinator/table/table.h"
 
@@ -152,7 +153,9 @@ static void print_assumed_figures(const struct rf_assumed *assumed, FILE *to)
         before = ", ";
     }
     if (json_object_size(figures) > 0) {
-        fputs("; give \"links\" for times of your cluster.\n", to);
+        fputs("; give \"links\" or results for times of your "
+              "cluster.\n",
+              to);
     }
     json_decref(figures);
 }
@@ -309,11 +312,13 @@ static bool is_repeated(const struct rf_scenario *base, json_t *asked)
     return false;
 }
 
-static enum rf_status advise_one(const struct rf_scenario *base, bool json,
-                                 json_t *list, struct rf_err *err)
+static enum rf_status advise_one(const struct rf_scenario *base,
+                                 const struct rf_predict_results *results,
+                                 bool json, json_t *list, struct rf_err *err)
 {
     struct rf_timeline timeline = base->config->timeline;
     struct advise_report report = {.base = base, .timeline = &timeline};
+    struct rf_capacities links;
     enum rf_status status;
     if (base->spec->train.layout == RF_LAYOUT_SPEC) {
         rf_warn("%s: layout spec has a mesh of its own: no advice",
@@ -321,7 +326,10 @@ static enum rf_status advise_one(const struct rf_scenario *base, bool json,
         return RF_OK;
     }
     report.assumed = rf_mesh_advice_assume(&timeline);
-    status = rf_advise_search(base, &timeline, BUDGET, &report.advised, err);
+    rf_predict_results_links(results, base, base->method, &links);
+    status =
+        rf_advise_search(base, &timeline, &links, BUDGET, &report.advised, err);
+    rf_capacities_free(&links);
     if (status == RF_OK && json) {
         json_array_append_new(list, report_json(&report));
     } else if (status == RF_OK) {
@@ -336,6 +344,7 @@ static enum rf_status advise_one(const struct rf_scenario *base, bool json,
 static enum rf_status advise_all(const struct rf_cli *cli,
                                  struct rf_config *config,
                                  const struct rf_model *model,
+                                 const struct rf_predict_results *results,
                                  struct rf_err *err)
 {
     json_t *list = json_array(), *asked = json_object();
@@ -344,7 +353,7 @@ static enum rf_status advise_all(const struct rf_cli *cli,
         struct rf_scenario *base = NULL;
         status = rf_scenario_set_try(config, model, i, &base, err);
         if (base != NULL && (cli->json || !is_repeated(base, asked))) {
-            status = advise_one(base, cli->json, list, err);
+            status = advise_one(base, results, cli->json, list, err);
         }
         rf_scenario_destroy(base);
     }
@@ -365,12 +374,17 @@ int rf_advise_command(struct rf_cli *cli)
 {
     struct rf_config *config = NULL;
     struct rf_model *model = NULL;
+    struct rf_predict_results results = {.config = NULL};
     struct rf_err err = {0};
     enum rf_status status = rf_load(cli, true, &config, &model, &err);
     if (status == RF_OK && model == NULL) { /* only nodes have it */
         status = rf_load_model(config, &model, &err);
     }
-    RF_THEN(status, advise_all(cli, config, model, &err));
+    RF_THEN(status,
+            rf_predict_results_read(config, cli->operands + 1,
+                                    cli->n_operands - 1, &results, &err));
+    RF_THEN(status, advise_all(cli, config, model, &results, &err));
+    rf_predict_results_free(&results);
     rf_model_destroy(model);
     rf_config_destroy(config);
     if (status != RF_OK) {

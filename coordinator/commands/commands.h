@@ -46,7 +46,8 @@
       .help = "predict times from links or from older results",                \
       .example = "predict cluster.json results",                               \
       .options = RF_OPTS_PLAN | RF_OPT(DEMO) | RF_OPT(EXPLAIN))                \
-    X(ADVISE, advise, .operands = {"CLUSTER.json"}, .least = 1, .most = 1,     \
+    X(ADVISE, advise, .operands = {"CLUSTER.json [RESULT_DIR]..."},            \
+      .least = 1, .most = SIZE_MAX,                                            \
       .help = "list meshes for the slots, best first",                         \
       .example = "advise cluster.json -s 'split*'", .options = RF_OPTS_PLAN)   \
     X(REPORT, report, .operands = {"DIR..."}, .least = 1, .most = SIZE_MAX,    \

@@ -15,7 +15,6 @@
 #include "coordinator/commands/load.h"
 #include "coordinator/predict/demo.h"
 #include "coordinator/predict/predict.h"
-#include "coordinator/records/result_files.h"
 #include "coordinator/scenario/scenario.h"
 #include "coordinator/scenario/scenario_set.h"
 #include "planner/model/model_json.h"
@@ -25,11 +24,8 @@
 struct predict_context {
     struct rf_config *config;
     struct rf_model *model;
-    bool have_links;
-    struct rf_jnode methods; /* "links.methods", value NULL when absent */
-    struct rf_result_set measured;
+    struct rf_predict_results measured;
     char **reasons; /* per measured result, see rf_predict_measured() */
-    struct rf_predict_speeds speeds[RF_MEMORY_KINDS]; /* as measured */
     struct rf_predict_rows rows;
     json_t *noted; /* object: present and planned rows, by note_row() */
 };
@@ -85,11 +81,12 @@ static enum rf_status add_row(struct predict_context *context,
     }
     row.scenario = rf_xstrdup(spec->name);
     model = rf_model_json(input->scenario->plan->model);
-    rf_predict_measured(
-        &context->measured,
-        row.p.path == RF_PATH_BETWEEN ? NULL
-                                      : &context->speeds[row.method->memory],
-        input->scenario, input->method, model, context->reasons, &row.measured);
+    rf_predict_measured(&context->measured.set,
+                        row.p.path == RF_PATH_BETWEEN
+                            ? NULL
+                            : &context->measured.speeds[row.method->memory],
+                        input->scenario, input->method, model, context->reasons,
+                        &row.measured);
     json_decref(model);
     RF_PUSH(context->rows.rows, context->rows.n, context->rows.capacity, row);
     return RF_OK;
@@ -99,21 +96,14 @@ static enum rf_status predict_one(struct predict_context *context,
                                   const struct rf_scenario *scenario,
                                   const char *method, struct rf_err *err)
 {
-    const struct rf_links *given = &context->config->links;
     const struct rf_method_info *info = rf_method_info_find(method);
     struct rf_predict_input input = {
         .scenario = scenario,
         .method = method,
-        .figures = *rf_links_of(given, info),
-        .own = json_object_get(context->methods.value, method) != NULL};
+        .figures = *rf_links_of(&context->config->links, info),
+        .own = rf_predict_has_own(context->config, info)};
     enum rf_status status;
-    rf_capacities_init(&input.links, scenario->world->n_nodes);
-    input.links.devices = info->memory == RF_DEVICE_MEMORY;
-    if (!input.own) {
-        rf_predict_links(&context->measured, &context->speeds[info->memory],
-                         info, rf_scenario_copy_bytes(scenario), &input.links);
-    }
-    rf_links_apply(given, info, &input.links); /* these have priority */
+    rf_predict_results_links(&context->measured, scenario, info, &input.links);
     status = add_row(context, &input, err);
     rf_capacities_free(&input.links);
     return status;
@@ -161,11 +151,12 @@ static enum rf_status predict_scenario(struct predict_context *context,
                                        const struct rf_scenario *scenario,
                                        struct rf_err *err)
 {
+    const struct rf_jnode methods = rf_predict_methods(context->config);
     const char *method;
     json_t *value;
     enum rf_status status =
         predict_one(context, scenario, scenario->spec->method, err);
-    json_object_foreach (context->methods.value, method, value) {
+    json_object_foreach (methods.value, method, value) {
         const struct rf_method_info *info = rf_method_info_find(method);
         if (status != RF_OK) {
             break;
@@ -204,56 +195,23 @@ static enum rf_status predict_all(struct predict_context *context,
     return status;
 }
 
-/* Without "links": checks that results have any figure for the nodes. */
-static enum rf_status check_measured(const struct predict_context *context,
-                                     struct rf_err *err)
+static enum rf_status read_figures(struct predict_context *context,
+                                   const struct rf_cli *cli, struct rf_err *err)
 {
     const struct rf_config *config = context->config;
-    if (context->measured.n == 0) {
+    RF_TRY(rf_predict_results_read(config, cli->operands + 1,
+                                   cli->n_operands - 1, &context->measured,
+                                   err));
+    context->reasons =
+        rf_xcalloc(context->measured.set.n + 1, sizeof(*context->reasons));
+    if (context->measured.set.n == 0 &&
+        json_object_get(config->document, "links") == NULL) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: no figures to predict from: add \"links\" to "
                           "it, or name a result folder after it",
                           config->file);
     }
-    if (rf_predict_knows_nodes(&context->measured, config)) {
-        return RF_OK;
-    }
-    if (config->n_nodes == 0) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: no figures to predict from: it has neither "
-                          "\"links\" nor nodes to look up in results",
-                          config->file);
-    }
-    return rf_err_set(err, RF_ERR_CONFIG,
-                      "%s: no figures to predict from: no result has probes of "
-                      "its nodes (the first is %s); add \"links\" to it, or "
-                      "name results of these nodes",
-                      config->file, config->node_names[0]);
-}
-
-static enum rf_status read_figures(struct predict_context *context,
-                                   const struct rf_cli *cli, struct rf_err *err)
-{
-    struct rf_jnode root =
-        rf_jnode_root(context->config->document, context->config->file);
-    struct rf_jnode links = rf_jnode_get(&root, "links");
-    enum rf_status status = RF_OK;
-    context->have_links = links.value != NULL;
-    if (context->have_links) {
-        context->methods = rf_jnode_get(&links, "methods");
-    }
-    for (size_t i = 1; status == RF_OK && i < cli->n_operands; i++) {
-        status = rf_result_set_add(&context->measured, cli->operands[i], err);
-    }
-    context->reasons =
-        rf_xcalloc(context->measured.n + 1, sizeof(*context->reasons));
-    for (int k = 0; status == RF_OK && k < RF_MEMORY_KINDS; k++) {
-        rf_predict_speeds_init(&context->measured, context->config,
-                               (enum rf_memory_kind)k, &context->speeds[k]);
-    }
-    return status != RF_OK || context->have_links
-               ? status
-               : check_measured(context, err);
+    return RF_OK;
 }
 
 static enum rf_status load(struct predict_context *context,
@@ -267,15 +225,12 @@ static void free_context(struct predict_context *context)
 {
     json_decref(context->noted);
     rf_predict_rows_free(&context->rows);
-    for (int k = 0; k < RF_MEMORY_KINDS; k++) {
-        rf_predict_speeds_free(&context->speeds[k]);
-    }
-    for (size_t i = 0; context->reasons != NULL && i < context->measured.n;
+    for (size_t i = 0; context->reasons != NULL && i < context->measured.set.n;
          i++) {
         free(context->reasons[i]);
     }
     free(context->reasons);
-    rf_result_set_free(&context->measured);
+    rf_predict_results_free(&context->measured);
     rf_model_destroy(context->model);
     rf_config_destroy(context->config);
 }
@@ -284,11 +239,11 @@ static void print_out(const struct rf_cli *cli, struct predict_context *context)
 {
     const struct rf_timeline *timeline = &context->config->timeline;
     struct rf_leave_one_out error;
-    context->rows.n_results = context->measured.n;
+    context->rows.n_results = context->measured.set.n;
     context->rows.not_used = rf_predict_not_used(
-        &context->measured, context->reasons, &context->rows);
+        &context->measured.set, context->reasons, &context->rows);
     for (int k = 0; k < RF_MEMORY_KINDS; k++) {
-        context->rows.n_unsettled += context->speeds[k].n_unsettled;
+        context->rows.n_unsettled += context->measured.speeds[k].n_unsettled;
     }
     rf_predict_calibrate(&context->rows, &error);
     for (size_t i = 0; i < context->rows.n; i++) {

@@ -4,6 +4,7 @@
  * predict_figures.c    the arithmetic, pure
  * predict_probes.c     records of results, and figures from their probes
  * predict_speeds.c     which results count
+ * predict_results.c    figures from result folders and "links"
  * predict_measured.c   measured times
  * predict_calibrate.c  calibration by these
  */
@@ -159,6 +160,35 @@ void rf_predict_links(const struct rf_result_set *set,
 /* Whether the results have a probe of one of the file's nodes. */
 bool rf_predict_knows_nodes(const struct rf_result_set *set,
                             const struct rf_config *config);
+
+/* --- Result folders (predict_results.c) ----------------------------------- */
+
+struct rf_predict_results {
+    const struct rf_config *config; /* borrowed */
+    struct rf_result_set set;
+    struct rf_predict_speeds speeds[RF_MEMORY_KINDS];
+};
+
+/* Reads result folders. RF_ERR_CONFIG: none of these results has a figure of
+ * the file's nodes, and the file has no "links". Free `out` in any case. */
+enum rf_status rf_predict_results_read(const struct rf_config *config,
+                                       const char *const *folders, size_t n,
+                                       struct rf_predict_results *out,
+                                       struct rf_err *err) RF_MUST_CHECK;
+void rf_predict_results_free(struct rf_predict_results *results);
+
+/* "links.methods"; value NULL: absent. */
+struct rf_jnode rf_predict_methods(const struct rf_config *config);
+/* Whether the file has figures of that method. */
+bool rf_predict_has_own(const struct rf_config *config,
+                        const struct rf_method_info *info);
+
+/* Initialises `links` with the figures for a scenario with a method: those of
+ * "links", then, unless the method has its own there, those of probes. */
+void rf_predict_results_links(const struct rf_predict_results *results,
+                              const struct rf_scenario *scenario,
+                              const struct rf_method_info *info,
+                              struct rf_capacities *links);
 
 /* Input of a prediction. */
 struct rf_predict_input {

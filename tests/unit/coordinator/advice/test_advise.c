@@ -31,9 +31,14 @@ static struct searched search_within(uint64_t budget, const char *text)
 {
     struct searched searched = begin(text);
     struct rf_err err = {.text = ""};
+    struct rf_capacities links;
+    rf_capacities_init(&links, searched.base->world->n_nodes);
+    rf_links_apply(&searched.config->links, searched.base->method, &links);
     ck_assert_msg(rf_advise_search(searched.base, &searched.config->timeline,
-                                   budget, &searched.advised, &err) == RF_OK,
+                                   &links, budget, &searched.advised,
+                                   &err) == RF_OK,
                   "%s", err.text);
+    rf_capacities_free(&links);
     return searched;
 }
 

@@ -168,25 +168,39 @@ TEST(test_ranks_without_a_result_are_not_listed)
     step_ok("close", NULL);
 }
 
-/* With windows long enough that each rank has some of the processor in them. */
+/* A probe of copies, answered by both ranks. */
+static json_t *probe_copies(void)
+{
+    return fake_step_ok(
+        &fake, "probe",
+        json_pack("{s:s, s:i}", "kind", "copy", "bytes", 256 << 20));
+}
+
+static bool has_rate(json_t *answer, const char *key)
+{
+    return json_number_value(json_object_get(answer, key)) > 0;
+}
+
+/* Ranks have no rate together where they did not copy at the same time, as may
+ * happen on a busy machine. */
 TEST(test_probes_give_figures)
 {
     json_t *done, *answer;
+    bool together = false;
     fake_join(&fake, NULL);
     start_scenario("host", NULL);
     step_ok("prepare", NULL);
-    done = fake_step_ok(
-        &fake, "probe",
-        json_pack("{s:s, s:i}", "kind", "copy", "bytes", 256 << 20));
-    for (int rank = 0; rank < 2; rank++) {
-        answer = part_of(done, rank, "probed");
-        ck_assert_double_gt(
-            json_number_value(json_object_get(answer, "gbytes_per_s")), 0);
-        ck_assert_double_gt(
-            json_number_value(json_object_get(answer, "single_gbytes_per_s")),
-            0);
+    for (int try = 0; try < 10 && !together; try++) {
+        done = probe_copies();
+        together = true;
+        for (int rank = 0; rank < 2; rank++) {
+            answer = part_of(done, rank, "probed");
+            ck_assert(has_rate(answer, "single_gbytes_per_s"));
+            together &= has_rate(answer, "gbytes_per_s");
+        }
+        json_decref(done);
     }
-    json_decref(done);
+    ck_assert_msg(together, "no probe gave both ranks a rate together");
     done =
         fake_step_ok(&fake, "probe",
                      json_pack("{s:s, s:[{s:i, s:i, s:i}]}", "kind", "link",

@@ -51,7 +51,8 @@ struct rf_remarks {
 
 /* Adds a record's remarks: unstable and why; yardsticks slowed but not refits;
  * pairs of ranks for which UCX has only TCP; no room for weights in shared
- * memory; no GB/s; iterations ended by max_s. `run`: the record's run if there are several, else NULL. */
+ * memory; no GB/s; iterations ended by max_s. `run`: the record's run if there
+ * are several, else NULL. */
 void rf_remarks_add(struct rf_remarks *remarks, const char *run,
                     const json_t *record);
 /* "unstable, see flags: a, b (drift); c (outliers)". "all N" replaces the names

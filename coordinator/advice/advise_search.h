@@ -41,8 +41,8 @@ struct rf_advised {
  * strategy and nodes. Layouts without tensor parallelism keep their mesh. Pairs
  * the meshes of each side that break the least, so that about `budget` ranks
  * are planned in all, or fewer if their refits have many operations; always
- * includes the scenario's own. Missing figures of `links` are assumed and set. Caller frees
- * `choices`.
+ * includes the scenario's own. Missing figures of `links` are assumed and set.
+ * Caller frees `choices`.
  */
 enum rf_status rf_advise_search(const struct rf_scenario *base,
                                 const struct rf_timeline *timeline,

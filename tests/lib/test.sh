@@ -223,13 +223,13 @@ expect_verified() { # RESULT_FILE...
 # --- Processes -------------------------------------------------------------------
 # By pid and start time, never by name: others may use the same programs.
 
-start_time() { # PID -> clock ticks since boot; fails when it is gone
+start_time() { # PID -> clock ticks since boot; fails when it is gone or going
     local stat
     { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
     stat=${stat##*) }
     # shellcheck disable=SC2086 # fields
     set -- $stat
-    [ "$1" != Z ] || return 1
+    [ $# -ge 20 ] && [ "$1" != Z ] || return 1
     echo "${20}"
 }
 

@@ -50,7 +50,8 @@ any_victim() { # KIND
         ;;
     sshd) [ ${#agent_pids[@]} = 0 ] || list=("$(parent_of "${agent_pids[-1]}")") ;;
     esac
-    victim=${list[-1]-}
+    victim=
+    [ ${#list[@]} = 0 ] || victim=${list[-1]}
     [ -n "$victim" ] || ! is_over || missed "the run was over before the fault"
     [ -n "$victim" ]
 }

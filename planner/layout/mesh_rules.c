@@ -24,20 +24,24 @@ struct rule_context {
     const struct rf_side_spec *side;
     const struct rf_layout_ops *layout;
     const struct rf_model *model;
-    char why[320]; /* the rule that failed last */
+    bool searching; /* other values are tried: no reason is wanted */
+    char why[320];  /* the rule that failed last, unless searching */
 };
 
-/* Whether `value` passes all rules of one size; if not, sets context->why. */
+/* Whether `value` passes all rules of one size; if not, sets context->why
+ * unless other values are only tried. */
 typedef bool (*works_fn)(struct rule_context *context, uint32_t value);
 
 static bool breaks(struct rule_context *context, const char *fmt, ...)
     RF_PRINTF(2, 3);
 static bool breaks(struct rule_context *context, const char *fmt, ...)
 {
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(context->why, sizeof(context->why), fmt, args);
-    va_end(args);
+    if (!context->searching) {
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(context->why, sizeof(context->why), fmt, args);
+        va_end(args);
+    }
     return false;
 }
 
@@ -47,12 +51,12 @@ static enum rf_status fail_with_nearest(struct rule_context *context,
                                         const char *key, uint32_t value,
                                         works_fn works, struct rf_err *err)
 {
-    char rule[sizeof(context->why)], list[96] = "";
+    char list[96] = "";
     uint32_t below = value - 1, above = value + 1;
     if (err == NULL) { /* nobody reads it */
         return RF_ERR_CONFIG;
     }
-    memcpy(rule, context->why, sizeof(rule));
+    context->searching = true;
     while (below > 0 && !works(context, below)) {
         below--;
     }
@@ -70,7 +74,7 @@ static enum rf_status fail_with_nearest(struct rule_context *context,
                  key, RF_MAX(below, above));
     }
     return rf_world_fail(context->which, err, "%s %u is impossible: %s%s", key,
-                         value, rule, list);
+                         value, context->why, list);
 }
 
 typedef bool (*part_works_fn)(struct rule_context *context,
@@ -312,7 +316,7 @@ static bool pp_works(struct rule_context *context, uint32_t pp)
         return breaks(context, "vpp needs pp of at least 2");
     }
     return rf_stage_starts(context->layout, &side, context->model->n_layers,
-                           NULL, &err) == RF_OK ||
+                           NULL, context->searching ? NULL : &err) == RF_OK ||
            breaks(context, "%s", err.text);
 }
 

@@ -241,7 +241,7 @@ static void stream_ended(struct rf_conn *conn)
     switch (conn->state) {
     case RF_CONN_HANDSHAKE:
         if (conn->tls != NULL) {
-            rf_conn_end_text(conn, RF_ERR_AUTH,
+            rf_conn_end_text(conn, RF_ERR_PEER,
                              "the peer closed during the handshake");
             return;
         }
@@ -303,11 +303,8 @@ static void read_cb(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     } else if (nread < 0 && conn->state == RF_CONN_FLUSHING) {
         rf_conn_end(conn, NULL);
     } else if (nread < 0) {
-        rf_conn_end_text(conn,
-                         conn->state == RF_CONN_HANDSHAKE && conn->tls != NULL
-                             ? RF_ERR_AUTH
-                             : RF_ERR_PEER,
-                         "connection lost: %s", uv_strerror((int)nread));
+        rf_conn_end_text(conn, RF_ERR_PEER, "connection lost: %s",
+                         uv_strerror((int)nread));
     }
     free(buf->base);
 }

@@ -23,6 +23,9 @@
 
 #define STAGGER_MS 250
 #define ADDRESSES_MAX 8 /* of one name */
+/* Of one address: a coordinator that strangers flood drops the oldest that has
+ * not proved itself, which can be a node. */
+#define CUT_HANDSHAKES_MAX 3
 
 enum connect_state {
     ATTEMPT_IDLE,
@@ -43,6 +46,7 @@ struct connect_attempt {
     char name[160];             /* "address:port" for messages */
     char local[INET6_ADDRSTRLEN];
     char why[256];
+    unsigned cut_handshakes;
     uv_getaddrinfo_t resolve;
     uv_tcp_t *tcp; /* until the connection takes it */
     uv_connect_t connect;
@@ -147,26 +151,25 @@ static void report(struct rf_join *join, struct connect_attempt *winner)
     }
 }
 
-static void fail_attempt(struct connect_attempt *attempt, const char *why)
+static void end_attempt(struct connect_attempt *attempt, const char *why,
+                        bool again)
 {
     struct rf_join *join = attempt->join;
     bool all_failed = true;
-    attempt->state = ATTEMPT_FAILED;
+    attempt->state = again || join->retry ? ATTEMPT_IDLE : ATTEMPT_FAILED;
     snprintf(attempt->why, sizeof(attempt->why), "%s", why);
     close_tcp(attempt);
     for (size_t i = 0; i < join->n_attempts; i++) {
         all_failed &= join->attempts[i]->state == ATTEMPT_FAILED;
     }
-    if (join->over) {
-        return;
-    }
-    if (all_failed && !join->retry) {
+    if (all_failed) {
         report(join, NULL);
-        return;
     }
-    if (join->retry) {
-        attempt->state = ATTEMPT_IDLE;
-    }
+}
+
+static void fail_attempt(struct connect_attempt *attempt, const char *why)
+{
+    end_attempt(attempt, why, false);
 }
 
 /* --- TLS ------------------------------------------------------------------ */
@@ -199,8 +202,11 @@ static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
     if (attempt->state == ATTEMPT_WON) {
         join->ops->on_close(conn, why, join->data);
     } else if (!join->over) {
-        fail_attempt(attempt, why->status == RF_OK ? "closed the connection"
-                                                   : why->text);
+        bool again = why->status == RF_ERR_PEER &&
+                     ++attempt->cut_handshakes < CUT_HANDSHAKES_MAX;
+        end_attempt(attempt,
+                    why->status == RF_OK ? "closed the connection" : why->text,
+                    again);
         next_handshake(join);
     }
     release(join);

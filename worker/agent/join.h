@@ -29,7 +29,8 @@ struct rf_join_how {
 /*
  * Tries all candidates, and all addresses of names, for `total_ms`. TCP
  * connections start 250 ms apart; TLS handshakes run one at a time, because an
- * identity can join only once. Copies what `how` points at; wipes the copy of
+ * identity can join only once. A handshake that the other end cuts is tried
+ * again, twice. Copies what `how` points at; wipes the copy of
  * the key at the end. The object frees itself after `done`.
  */
 struct rf_join *rf_join_start(uv_loop_t *loop, const struct rf_join_how *how,

@@ -27,7 +27,8 @@ struct server {
     unsigned accepted, ready, frames, closed;
     struct rf_conn *conn;
     uint16_t port;
-    bool deaf; /* accepts and says nothing */
+    bool deaf;     /* accepts and says nothing */
+    unsigned cuts; /* as many connections are closed as they arrive */
     uv_tcp_t *silent;
 };
 
@@ -76,6 +77,11 @@ static void server_close(struct rf_conn *conn, const struct rf_err *why,
 static const struct rf_conn_ops server_ops = {server_ready, server_frame,
                                               server_close};
 
+static void free_stream(uv_handle_t *handle)
+{
+    free(handle);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct server *server = listener->data;
@@ -86,6 +92,10 @@ static void on_connection(uv_stream_t *listener, int status)
     uv_tcp_init(&loop, tcp);
     ck_assert_int_eq(uv_accept(listener, (uv_stream_t *)tcp), 0);
     server->accepted++;
+    if (server->accepted <= server->cuts) {
+        uv_close((uv_handle_t *)tcp, free_stream);
+        return;
+    }
     if (server->deaf) {
         server->silent = tcp;
         return;
@@ -117,11 +127,6 @@ static void start_server_at(struct server *server, const uint8_t *psk,
 static void start_server(struct server *server, const uint8_t *psk)
 {
     start_server_at(server, psk, "127.0.0.1");
-}
-
-static void free_stream(uv_handle_t *handle)
-{
-    free(handle);
 }
 
 static void stop_server(struct server *server)
@@ -320,6 +325,26 @@ TEST(test_a_silent_address_is_given_up_at_the_deadline)
     ck_assert_ptr_null(agent.conn);
     ck_assert_int_ge(rf_now_ns() - began, 350 * RF_NS_PER_MS);
     ck_assert_int_lt(rf_now_ns() - began, 4 * RF_NS_PER_S);
+    stop_server(&server);
+    run_out();
+}
+
+/* One cut or two are mended, a third is the end. */
+LOOP_TEST(test_a_handshake_that_is_cut_is_tried_again, 3)
+{
+    struct server server;
+    start_server(&server, key);
+    server.cuts = (unsigned)_i + 1;
+    join(&server.port, 1, 60000, false);
+    run_until(&agent.done);
+    ck_assert_uint_eq(server.accepted, _i < 2 ? server.cuts + 1 : 3);
+    assert_says(agent.why, "127.0.0.1:");
+    if (_i < 2) {
+        ck_assert_msg(agent.conn != NULL, "%s", agent.why);
+        rf_conn_close(agent.conn);
+    } else {
+        ck_assert_ptr_null(agent.conn);
+    }
     stop_server(&server);
     run_out();
 }

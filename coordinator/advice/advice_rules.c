@@ -67,10 +67,10 @@ char *rf_advice_rule_node(const struct rf_advice_view *view)
     rf_format_bytes(or_none(hello->memory_available_bytes), available,
                     sizeof(available));
     rf_format_bytes(or_none(hello->memory_bytes), memory, sizeof(memory));
-    return rf_xasprintf("%s, %s, %u processors, %s of %s memory available",
-                        or_unknown(hello->kernel), or_unknown(hello->cpu),
-                        hello->cpus != RF_ABSENT_U32 ? hello->cpus : 0,
-                        available, memory);
+    const uint32_t cpus = hello->cpus != RF_ABSENT_U32 ? hello->cpus : 0;
+    return rf_xasprintf("%s, %s, %u processor%s, %s of %s memory available",
+                        or_unknown(hello->kernel), or_unknown(hello->cpu), cpus,
+                        cpus == 1 ? "" : "s", available, memory);
 }
 
 char *rf_advice_rule_interface(const struct rf_advice_view *view)

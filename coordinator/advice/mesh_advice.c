@@ -109,8 +109,8 @@ static char *short_sequence(const struct rf_mesh_advice_view *view)
     if (cp < 2 || view->timeline->sequence_length >= LONG_SEQUENCE) {
         return NULL;
     }
-    return rf_xasprintf("training: CP %u without sequences of %d tokens or "
-                        "more (timeline.sequence_length)",
+    return rf_xasprintf("training: CP %u is for sequences of %d tokens or "
+                        "more, which timeline.sequence_length does not give",
                         cp, LONG_SEQUENCE);
 }
 
@@ -200,7 +200,8 @@ static char *no_vpp(const struct rf_mesh_advice_view *view)
         return NULL;
     }
     return rf_xasprintf("training: with PP %u, VPP 2 may shorten the "
-                        "pipeline's bubbles; it changes the layout to refit",
+                        "pipeline's bubbles; this changes the training layout, "
+                        "and so the refit",
                         train->pp);
 }
 
@@ -350,7 +351,7 @@ static char *engine_pp_in_node(const struct rf_mesh_advice_view *view)
         return NULL;
     }
     return rf_xasprintf("inference: PP %u with TP %u inside a node of %u "
-                        "slots; TP comes first, PP across nodes",
+                        "slots; use TP inside a node, PP across nodes",
                         infer->pp, infer->tp, view->node_slots);
 }
 
@@ -369,8 +370,8 @@ static char *engine_needless_pp(const struct rf_mesh_advice_view *view)
         return NULL;
     }
     return rf_xasprintf(
-        "inference: PP %u, but weights need only %.3g of a GPU's %.4g GB "
-        "without it; PP is for models larger than a node",
+        "inference: PP %u, but without it weights need only %.3g GB of a "
+        "GPU's %.4g GB; PP is for models larger than a node",
         view->infer->pp, without, memory);
 }
 

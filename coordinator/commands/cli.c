@@ -143,13 +143,15 @@ static enum rf_status take_option(struct parse *parse, enum rf_cli_option_id id,
     return RF_OK;
 }
 
-/* The option closest to `word`, "--option" or "--option=value", or NULL. Flags
- * of Megatron-LM have priority where they are accepted. */
+/* The command's option closest to `word`, "--option" or "--option=value", or
+ * NULL. Flags of Megatron-LM have priority where they are accepted. */
 static const char *nearest_option(const struct rf_cli *cli, const char *word)
 {
+    const uint64_t taken = rf_cli_commands[cli->command].options;
     const char *names[RF_OPTIONS + 1] = {NULL};
     const char *nearest = NULL;
     char text[64];
+    size_t n = 0;
     if (strncmp(word, "--", 2) != 0) {
         return NULL;
     }
@@ -157,7 +159,9 @@ static const char *nearest_option(const struct rf_cli *cli, const char *word)
         nearest = rf_megatron_nearest(word);
     }
     for (size_t i = 0; i < RF_OPTIONS; i++) {
-        names[i] = rf_cli_options[i].name;
+        if ((taken >> i & 1) != 0) {
+            names[n++] = rf_cli_options[i].name;
+        }
     }
     snprintf(text, sizeof(text), "%.*s", (int)strcspn(word + 2, "="), word + 2);
     return nearest != NULL ? nearest : rf_nearest_word(text, names);

@@ -25,14 +25,15 @@
       "measure each scenario N times, each with new processes")                \
     X(TIMEOUT, "timeout", "S", 0, "end the whole run after S seconds")         \
     X(STRICT, "strict", NULL, RF_AT(strict),                                   \
-      "refuse workers of another build")                                       \
+      "refuse workers whose build differs")                                    \
     X(DEMO, "demo", "[SIZE]", RF_AT(demo),                                     \
       "without a file, predict an update of SIZE (140GB, 70B parameters) "     \
       "over common disks and links")                                           \
     X(EXPLAIN, "explain", NULL, RF_AT(explain),                                \
-      "with --demo: explain handles and gathering")                            \
+      "with --demo: also explain IPC handles, and why weights are "            \
+      "gathered")                                                              \
     X(PRINT, "print", NULL, RF_AT(print),                                      \
-      "print the cluster file of the flags, run nothing")                      \
+      "print the cluster file that the flags describe; run nothing")           \
     X(JSON, "json", NULL, RF_AT(json), "print JSON")                           \
     X(FULL, "full", NULL, RF_AT(full),                                         \
       "print JSON with every rank's boxes and transfers")                      \
@@ -48,16 +49,16 @@
       "print results of one tensor in the format of Alpa's resharding "        \
       "benchmark, or write them to FILE")                                      \
     X(DROP_CONSTANT, "drop-constant", NULL, RF_AT(drop_constant),              \
-      "omit columns with the same value in all rows, and print it once")       \
+      "print columns with the same value in every row once, below")            \
     X(POOL, "pool", NULL, RF_AT(pool),                                         \
-      "merge several runs of a scenario into one with repeats")                \
+      "pool several runs of a scenario, as repeats of one")                    \
     X(REFERENCE, "reference", "DIR", RF_AT(reference),                         \
       "with --figures or --html: plot against these older results")            \
     X(THRESHOLD, "threshold", "LIMITS", 0,                                     \
       "limit beyond which a change counts (default: 10%), also by metric: "    \
       "time=5%,memory=+10%-20%,ratio=0.1")                                     \
     X(OUTLIERS, "outliers", "FILE", RF_AT(outliers),                           \
-      "also write findings and other differences to FILE as CSV")              \
+      "also write every verdict and difference to FILE as CSV")                \
     X(TRACE, "trace", "FILE", RF_AT(trace),                                    \
       "run each scenario once more and write a trace of all ranks for "        \
       "Perfetto to FILE (-: standard output)")                                 \
@@ -70,10 +71,10 @@
       "set a member of the file: model.num_layers=2, "                         \
       "'scenarios.*.method=nccl'; may be repeated")                            \
     X(NODES, "nodes", "LIST", RF_AT(overrides.nodes),                          \
-      "use these hosts: 'gpu[01-04],b7:4' (:slots)")                           \
+      "use these hosts: 'gpu[01-04],b7:4' (4 slots on b7)")                    \
     X(HOSTFILE, "hostfile", "FILE", RF_AT(overrides.hostfile),                 \
       "use the hosts of a host file (Open MPI, MPICH, DeepSpeed)")             \
-    X(VERBOSE, "verbose", NULL, 0, "print more; twice: every message",         \
+    X(VERBOSE, "verbose", NULL, 0, "print more; given twice, every message",   \
       .letter = 'v')                                                           \
     X(QUIET, "quiet", NULL, RF_AT(quiet), "print only warnings and errors",    \
       .letter = 'q')                                                           \

@@ -48,7 +48,7 @@
       .options = RF_OPTS_PLAN | RF_OPT(DEMO) | RF_OPT(EXPLAIN))                \
     X(ADVISE, advise, .operands = {"CLUSTER.json [RESULT_DIR]..."},            \
       .least = 1, .most = SIZE_MAX,                                            \
-      .help = "list meshes for the slots, best first",                         \
+      .help = "rank meshes for these nodes, best first",                       \
       .example = "advise cluster.json -s 'split*'", .options = RF_OPTS_PLAN)   \
     X(REPORT, report, .operands = {"DIR..."}, .least = 1, .most = SIZE_MAX,    \
       .help = "print results as a table, web page, figures, CSV or JSON",      \
@@ -67,7 +67,7 @@
       .example = "rerun split.json --nodes node-c,node-d",                     \
       .options = RF_OPTS_MEASURE | RF_OPT(THRESHOLD), .talks_to_nodes = true)  \
     X(MEGATRON, megatron, .operands = {"MEGATRON_FLAG..."},                    \
-      .help = "run what Megatron-LM's benchmark_refit.py would",               \
+      .help = "run the refit of Megatron-LM's benchmark_refit.py",             \
       .example = "megatron --refit-mode collocated --refit-method gloo "       \
                  "\\\n      --num-layers 4 --hidden-size 1024 "                \
                  "--num-attention-heads 8 \\\n      --seq-length 512 "         \

@@ -134,7 +134,7 @@ static void print_totals(const struct rf_scenario *scenario)
 {
     const struct rf_plan_totals *t = &scenario->plan->totals;
     char a[32], b[32], c[32], d[32];
-    printf("  transfers   %" PRIu64 " of %s: %s local, %s inside nodes, %s "
+    printf("  transfers   %" PRIu64 ", %s: %s local, %s inside nodes, %s "
            "between nodes\n",
            t->transfers, rf_format_bytes(t->bytes_total, a, sizeof(a)),
            rf_format_bytes(t->bytes_local, b, sizeof(b)),
@@ -214,7 +214,7 @@ static void rank_cell(struct rf_table *table,
 
 static void print_loads(const struct rf_scenario *scenario)
 {
-    static const char *const heads[] = {"most bytes", ">sends", ">receives",
+    static const char *const heads[] = {"busiest ranks", ">sends", ">receives",
                                         NULL};
     const struct rf_schedule *s = scenario->schedule;
     struct rf_table *table = rf_table_create(heads);

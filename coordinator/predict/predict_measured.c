@@ -133,7 +133,7 @@ static char *difference_text(const struct rf_result_file *file,
     }
     if (strcmp(where, ".status") == 0) {
         free(where);
-        return rf_xasprintf("not measured: scenario %s of run %s %s there",
+        return rf_xasprintf("not measured: scenario %s of run %s %s",
                             file->name, file->run, failure_text(in_there));
     }
     a = value_text(in_there);

@@ -214,8 +214,8 @@ static void print_calibrations(const struct rf_predict_rows *rows,
                 fprintf(to, " + %.3g ms", row->p.fixed_ms);
             }
             fputs(beats_bound(rows, i)
-                      ? "; results are below their bounds, so its figures are "
-                        "too low\n"
+                      ? "; measured times are below their bounds, so these "
+                        "figures are too low\n"
                       : "\n",
                   to);
         }

@@ -378,13 +378,13 @@ char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
 {
     static const char *const heads[RF_REMARKS] = {
         "unstable, see flags: ",
-        "yardsticks and probes were slowed more than refits, vs contiguous is "
-        "too low: ",
+        "yardsticks and probes were slowed more than refits, so vs contiguous "
+        "is too low: ",
         "UCX took TCP: ",
         "no room in /dev/shm (or UCX_POSIX_DIR) for weights, slow inside "
         "nodes: ",
         "no GB/s: ",
-        "ended by max_s: "};
+        "stopped at iterations.max_s: "};
     const struct rf_remark_groups *groups = &remarks->of[about];
     char *line = NULL;
     for (size_t i = 0; i < groups->n; i++) {

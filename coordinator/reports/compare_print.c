@@ -332,8 +332,10 @@ void rf_comparisons_print_totals(const struct rf_comparisons *all, FILE *to)
         fprintf(to, "%zu not compared: of another model\n", n.other_model);
     }
     if (n.rerun > 0) {
-        fprintf(to, "vs contiguous: %zu of %zu within the spread of reruns\n",
-                n.agreeing, n.rerun);
+        fprintf(
+            to,
+            "vs contiguous: %zu of %zu changed no more than between reruns\n",
+            n.agreeing, n.rerun);
     }
     if (n.shared > 0) {
         fprintf(to,

@@ -341,7 +341,9 @@ static void take_unkillable(struct rf_run_faults *faults, uint32_t node,
     char *text = numbers_text(pids);
     struct rf_fault fault =
         rf_fault_make(node, RF_NONE, RF_ERR_TIMEOUT,
-                      "processes %s cannot be killed (state D?)", text);
+                      "processes %s did not end after SIGKILL: stuck in the "
+                      "kernel (state D), or the machine is overloaded",
+                      text);
     free(text);
     fault.phase = rf_xstrdup("aborting");
     rf_error("%s: %s", faults->config->node_names[node], fault.text);

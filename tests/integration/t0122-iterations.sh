@@ -44,7 +44,7 @@ test_the_time_ends_them() {
     coord_exits 0 cluster.json
     expect_json results/*/x.json '.iterations_ended_by == "max_s" and
         .summary.count < 10000'
-    expect_text out '^ended by max_s: x \([0-9]+ iterations\)$'
+    expect_text out '^stopped at iterations.max_s: x \([0-9]+ iterations\)$'
 }
 
 test_a_number_is_a_number() {

@@ -37,7 +37,7 @@ test_rerun_says_whether_the_ratio_agrees() {
         map(.value.yardstick_ratio = [0, 0.5, 1, 999, 1000][.key] | .value))' \
         five.json >wide.json
     again 0 wide.json
-    expect_text out '^vs contiguous: 1 of 1 within the spread of reruns$'
+    expect_text out '^vs contiguous: 1 of 1 changed no more than between reruns$'
     rm -r new
     jq '.summary.yardstick_ratio.median = 1e6 | .iterations[].yardstick_ratio =
         1e6' five.json >far.json
@@ -79,7 +79,7 @@ test_rerun_makes_the_same_plan_and_compares() {
     again 0
     expect_text out '^s-method=host +(same|faster|unclear) '
     # three iterations have no interval
-    expect_no_text out 'within the spread of reruns'
+    expect_no_text out 'no more than between reruns'
     local new
     new=$(echo new/*/'s-method=host.json')
     expect_json "$new" '.status == "ok" and .file == "old.json"'

@@ -283,8 +283,8 @@ static void abandon(struct agent *agent)
 {
     for (size_t i = 0; i < agent->n_ranks; i++) {
         struct agent_rank *rank = agent->ranks[i];
-        if (!rank->exited) {
-            rf_warn("rank %" PRIu32 ", process %d, cannot be killed",
+        if (!rank->exited && !rank->abandoned) {
+            rf_warn("rank %" PRIu32 ", process %d, does not end after SIGKILL",
                     rank->rank, (int)rank->pid);
             rank->abandoned = true;
             rf_agent_output_close(rank);

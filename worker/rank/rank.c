@@ -260,7 +260,7 @@ static void on_exchanged(struct rank *rank, struct rf_msg_exchanged *answer)
 static void on_abort_overdue(uv_timer_t *timer)
 {
     (void)timer;
-    rf_error("the abort did not end in time");
+    rf_error("the rank could not stop its transfers in time");
     _exit(RF_EXIT_STUCK);
 }
 

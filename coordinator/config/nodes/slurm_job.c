@@ -151,7 +151,7 @@ enum rf_status rf_slurm_job_hosts(struct rf_hosts *out, struct rf_err *err)
         return rf_err_set(
             err, RF_ERR_CONFIG,
             "not in a Slurm job (SLURM_JOB_ID is not set): run this in an "
-            "sbatch script or as \"salloc -N2 refit-coord ...\", set "
+            "sbatch script or as \"salloc -N NODES refit-coord ...\", set "
             "launch.slurm.options to request a job, or give --nodes");
     }
     if (list == NULL) {

@@ -152,17 +152,17 @@ static enum rf_status refuse_unknown(const struct rf_ssh_job *job,
     if (known->first == NULL) {
         return rf_err_set(
             err, RF_ERR_LAUNCH,
-            "the host key of %s is unknown: it shows %s %s, and no "
+            "the host key of %s is unknown: it offers %s %s, and no "
             "known_hosts file is set (UserKnownHostsFile of the ssh config, "
-            "launch.known_hosts). If it is right, set launch.known_hosts, "
+            "launch.known_hosts). If that is its key, set launch.known_hosts, "
             "%s.host_key_sha256 or launch.accept_new",
             known->name, shown->type, shown->fingerprint, job->place);
     }
     scan_command(known->settings, known->first, command, sizeof(command));
     return rf_err_set(
         err, RF_ERR_LAUNCH,
-        "the host key of %s is unknown: it shows %s %s, which is not in "
-        "%s%s%s. If it is right: %s",
+        "the host key of %s is unknown: it offers %s %s, which is not in "
+        "%s%s%s. If that is its key: %s",
         known->name, shown->type, shown->fingerprint, known->first,
         job->known_hosts != NULL ? " (launch.known_hosts)" : "",
         authority ? " (whose @cert-authority lines are not supported)" : "",

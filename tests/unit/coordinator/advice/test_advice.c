@@ -145,7 +145,7 @@ static const struct {
      RF_ADVICE_INFO, "with PP 2, VPP 2 may shorten", true},
     {COLOCATED, "{}", RF_ADVICE_INFO, "VPP", false},
     {"{'name': 's', 'train': {'tp': 2, 'cp': 2}, 'infer': {'tp': 4}}",
-     "{'sequence_length': 4096}", RF_ADVICE_INFO, "CP 2 without sequences",
+     "{'sequence_length': 4096}", RF_ADVICE_INFO, "CP 2 is for sequences",
      true},
     {COLOCATED, "{'global_batch': 64, 'micro_batch': 4}", RF_ADVICE_INFO,
      "with 16 micro-batches in a step PP 2", true},

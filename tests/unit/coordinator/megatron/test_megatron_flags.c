@@ -238,3 +238,13 @@ LOOP_TEST(test_megatron_unknown_options_name_the_nearest,
     assert_fails(megatron_cli(unknown[_i].line, &cli, &err), RF_ERR_USAGE, err,
                  unknown[_i].says);
 }
+
+/* --pool is near, but an option of report. */
+TEST(test_megatron_names_no_option_of_other_commands)
+{
+    struct rf_cli cli;
+    struct rf_err err = {.text = ""};
+    ck_assert_int_eq(megatron_cli("refit-coord megatron --foo", &cli, &err),
+                     RF_ERR_USAGE);
+    ck_assert_str_eq(err.text, "unknown option --foo");
+}

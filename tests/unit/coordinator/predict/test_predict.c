@@ -257,7 +257,7 @@ LOOP_TEST(test_predict_says_how_a_measurement_of_the_name_differs, 6)
     static const struct {
         const char *object, *key, *value, *says;
     } cases[] = {
-        {NULL, "status", "failed", "of run r failed there"},
+        {NULL, "status", "failed", "of run r failed"},
         {"model", "dtype", "float32", "model.dtype is \"float32\" there"},
         {"scenario", "method", "tcp",
          "scenario.method is \"tcp\" there, \"host\" here"},

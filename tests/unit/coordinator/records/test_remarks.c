@@ -53,9 +53,10 @@ TEST(test_slowed_yardsticks_are_named_with_what_does_more)
                             "schedule_bound", "underestimated", "memory of n"));
     add(&remarks,
         json_pack("{s:s, s:[s]}", "name", "b", "flags", "slow_yardsticks"));
-    expect(&remarks, RF_REMARK_SLOW_YARDSTICKS,
-           "yardsticks and probes were slowed more than refits, vs contiguous "
-           "is too low: a (memory of n); b (unknown resource)");
+    expect(
+        &remarks, RF_REMARK_SLOW_YARDSTICKS,
+        "yardsticks and probes were slowed more than refits, so vs contiguous "
+        "is too low: a (memory of n); b (unknown resource)");
 }
 
 TEST(test_weights_without_room_in_shared_memory_are_named)
@@ -116,7 +117,7 @@ TEST(test_scenarios_that_ran_out_of_time_are_named)
         json_pack("{s:s, s:s, s:{s:i}}", "name", "x", "iterations_ended_by",
                   "max_s", "summary", "count", 37));
     expect(&remarks, RF_REMARK_OUT_OF_TIME,
-           "ended by max_s: x (37 iterations)");
+           "stopped at iterations.max_s: x (37 iterations)");
 }
 
 TEST(test_a_record_without_setup_says_nothing)

@@ -14,8 +14,6 @@
 #include "common/mem.h"
 #include "planner/predict/queueing.h"
 #include "planner/predict/simulation.h"
-#include "planner/schedule/bcast.h"
-#include "planner/schedule/ring.h"
 
 /* Enough to show how a pipeline fills; fewer in worlds so large that memory and
  * time would suffer. */
@@ -299,12 +297,86 @@ static bool stays(const struct rf_simulation *b, const struct rf_op *op)
     return false;
 }
 
+/* --- Listed ops ----------------------------------------------------------- */
+
+static bool is_listed(const struct rf_deliveries *all,
+                      const struct rf_delivery *delivery)
+{
+    return rf_route_of(all, delivery)->kind == RF_ROUTE_TREE &&
+           delivery->takes == RF_NONE;
+}
+
+static void list_ops(struct rf_simulation *b)
+{
+    const struct rf_deliveries *all = b->env->schedule->deliveries;
+    b->n_listed = b->env->schedule->n_ops;
+    if (all == NULL) {
+        return;
+    }
+    b->first_listed = rf_xcalloc(all->n, sizeof(*b->first_listed));
+    for (size_t i = 0; i < all->n; i++) {
+        b->first_listed[i] = b->n_listed;
+        b->n_listed += is_listed(all, &all->of[i])
+                           ? (size_t)rf_delivery_ops(all, &all->of[i])
+                           : 0;
+    }
+}
+
+/* Goes to the next listed delivery; false: none. */
+static bool next_delivery(const struct rf_simulation *b,
+                          struct rf_listed_walk *walk)
+{
+    const struct rf_deliveries *all = b->env->schedule->deliveries;
+    const struct rf_delivery *dep;
+    while (walk->next < all->n && !is_listed(all, &all->of[walk->next])) {
+        walk->next++;
+    }
+    if (walk->next == all->n) {
+        return false;
+    }
+    walk->delivery = walk->next++;
+    walk->index = 0;
+    dep = rf_delivery_find(all, all->of[walk->delivery].op.dep);
+    walk->first_dep = dep != NULL ? b->first_listed[dep - all->of] : 0;
+    return true;
+}
+
+void rf_simulation_next(const struct rf_simulation *b,
+                        struct rf_listed_walk *walk)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    const struct rf_deliveries *all = schedule->deliveries;
+    const struct rf_delivery *delivery;
+    struct rf_delivery_step step;
+    if (all == NULL) {
+        walk->at = walk->next;
+        walk->op =
+            walk->next < schedule->n_ops ? &schedule->ops[walk->next++] : NULL;
+        walk->dep = walk->op != NULL ? walk->op->dep : 0;
+        return;
+    }
+    if ((walk->op == NULL ||
+         walk->index == rf_delivery_ops(all, &all->of[walk->delivery])) &&
+        !next_delivery(b, walk)) {
+        walk->op = NULL;
+        return;
+    }
+    delivery = &all->of[walk->delivery];
+    walk->at = b->first_listed[walk->delivery] + walk->index;
+    step = rf_delivery_step_at(all, delivery, walk->index++);
+    rf_delivery_op(all, delivery, &step, &walk->made);
+    walk->op = &walk->made;
+    walk->dep = walk->made.dep < delivery->op.id
+                    ? walk->first_dep + (walk->made.dep - delivery->op.dep)
+                    : b->first_listed[walk->delivery] +
+                          (walk->made.dep - delivery->op.id);
+}
+
 /* Chooses as many turns as there is room for. */
 static void choose_turns(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
-    const struct rf_bcast_template *tmpl = schedule->tmpl;
-    const struct rf_rings *rings = schedule->rings;
+    const struct rf_deliveries *all = schedule->deliveries;
     uint32_t most = 0;
     if (!b->env->plan->spec->serialize) {
         return;
@@ -312,11 +384,11 @@ static void choose_turns(struct rf_simulation *b)
     for (size_t i = 0; i < schedule->n_ops; i++) {
         most = RF_MAX(most, schedule->ops[i].task);
     }
-    for (size_t i = 0; tmpl != NULL && i < tmpl->n_bcasts; i++) {
-        most = RF_MAX(most, tmpl->bcasts[i].task);
-    }
-    for (size_t i = 0; rings != NULL && i < rings->n; i++) {
-        most = RF_MAX(most, rings->of[i].op.task);
+    for (size_t i = 0; all != NULL && i < all->n; i++) {
+        const struct rf_delivery *delivery = &all->of[i];
+        const uint64_t later = rf_delivery_chunks(delivery) - 1;
+        most =
+            RF_MAX(most, delivery->op.task + (uint32_t)later * delivery->tasks);
     }
     b->tasks_a_turn = most / MAX_TURNS + 1;
 }
@@ -327,44 +399,54 @@ static bool too_many(const struct rf_simulation *b)
 }
 
 /* `after` of the op's flow, see struct rf_simulated_flow. */
-static uint32_t after_of(const struct rf_simulation *b, const struct rf_op *op)
+static uint32_t after_of(const struct rf_simulation *b,
+                         const struct rf_listed_walk *walk)
 {
+    const bool first = walk->op->dep == RF_NO_OP;
     if (b->depth_of != NULL) {
-        return op->dep == RF_NO_OP ? 0 : b->depth_of[op->dep] + 1;
+        return first ? 0 : b->depth_of[walk->dep] + 1;
     }
-    return op->dep == RF_NO_OP ? NO_FLOW : b->flow_of[op->dep];
+    return first ? NO_FLOW : b->flow_of[walk->dep];
+}
+
+/* Adds a listed op to its flow. */
+static void add_to_flow(struct rf_simulation *b,
+                        const struct rf_listed_walk *walk)
+{
+    const struct rf_op *op = walk->op;
+    const struct rf_simulated_flow key = {
+        .src = op->src,
+        .dst = op->dst,
+        .after = after_of(b, walk),
+        .turn = op->src == op->dst ? 0 : rf_simulation_turn(b, op->task)};
+    struct rf_simulated_flow *flow;
+    b->flow_of[walk->at] = NO_FLOW;
+    if (b->depth_of != NULL) {
+        b->depth_of[walk->at] = key.after;
+    }
+    if (stays(b, op)) {
+        b->in_place += rf_op_bytes(op);
+        return;
+    }
+    b->flow_of[walk->at] = flow_for(b, &key);
+    flow = &b->flows[b->flow_of[walk->at]];
+    flow->bytes += rf_op_bytes(op);
+    if (op->dep != RF_NO_OP && b->flow_of[walk->dep] != NO_FLOW &&
+        b->world->ranks[op->src].node != b->world->ranks[op->dst].node) {
+        b->flows[b->flow_of[walk->dep]].forwarded = true;
+    }
+    flow->n_ops++;
 }
 
 static void find_flows(struct rf_simulation *b)
 {
-    const struct rf_schedule *schedule = b->env->schedule;
+    struct rf_listed_walk walk = {.op = NULL};
     memset(b->buckets, 0xff, BUCKETS * sizeof(*b->buckets)); /* NO_FLOW */
     b->n_flows = 0;
     b->in_place = 0;
-    for (size_t i = 0; i < schedule->n_ops && !too_many(b); i++) {
-        const struct rf_op *op = &schedule->ops[i];
-        const struct rf_simulated_flow key = {
-            .src = op->src,
-            .dst = op->dst,
-            .after = after_of(b, op),
-            .turn = op->src == op->dst ? 0 : rf_simulation_turn(b, op->task)};
-        struct rf_simulated_flow *flow;
-        b->flow_of[i] = NO_FLOW;
-        if (b->depth_of != NULL) {
-            b->depth_of[i] = key.after;
-        }
-        if (stays(b, op)) {
-            b->in_place += rf_op_bytes(op);
-            continue;
-        }
-        b->flow_of[i] = flow_for(b, &key);
-        flow = &b->flows[b->flow_of[i]];
-        flow->bytes += rf_op_bytes(op);
-        if (op->dep != RF_NO_OP && b->flow_of[op->dep] != NO_FLOW &&
-            b->world->ranks[op->src].node != b->world->ranks[op->dst].node) {
-            b->flows[b->flow_of[op->dep]].forwarded = true;
-        }
-        flow->n_ops++;
+    for (rf_simulation_next(b, &walk); walk.op != NULL && !too_many(b);
+         rf_simulation_next(b, &walk)) {
+        add_to_flow(b, &walk);
     }
 }
 
@@ -401,7 +483,7 @@ static void choose_flows(struct rf_simulation *b)
     if (!too_many(b)) {
         return;
     }
-    b->depth_of = rf_xcalloc(b->env->schedule->n_ops, sizeof(*b->depth_of));
+    b->depth_of = rf_xcalloc(b->n_listed, sizeof(*b->depth_of));
     find_flows(b);
 }
 
@@ -470,21 +552,23 @@ static void fill_flow(struct rf_simulation *b,
 
 static void place_ops(struct rf_simulation *b)
 {
-    const struct rf_schedule *schedule = b->env->schedule;
-    for (size_t i = 0; i < schedule->n_ops; i++) {
-        const struct rf_op *op = &schedule->ops[i];
+    struct rf_listed_walk walk = {.op = NULL};
+    for (rf_simulation_next(b, &walk); walk.op != NULL;
+         rf_simulation_next(b, &walk)) {
         struct rf_simulated_flow *flow;
-        if (b->flow_of[i] == NO_FLOW) {
+        struct rf_simulated_span *span;
+        if (b->flow_of[walk.at] == NO_FLOW) {
             continue;
         }
-        flow = &b->flows[b->flow_of[i]];
-        flow->done += rf_op_bytes(op);
-        b->end_of[i] = flow->done;
-        if (op->dep != RF_NO_OP && b->flow_of[op->dep] != NO_FLOW) {
-            const struct rf_simulated_span span = rf_simulation_span(b, i);
-            const struct rf_simulated_span dep = rf_simulation_span(b, op->dep);
-            rf_simulation_forward(b, flow, &span,
-                                  &b->flows[b->flow_of[op->dep]], &dep);
+        flow = &b->flows[b->flow_of[walk.at]];
+        span = &b->span_of[walk.at];
+        span->start = (double)flow->done;
+        flow->done += rf_op_bytes(walk.op);
+        span->end = (double)flow->done;
+        if (walk.op->dep != RF_NO_OP && b->flow_of[walk.dep] != NO_FLOW) {
+            rf_simulation_forward(b, flow, span,
+                                  &b->flows[b->flow_of[walk.dep]],
+                                  &b->span_of[walk.dep]);
         }
     }
 }
@@ -615,7 +699,6 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
                            struct rf_simulated *out, struct rf_err *err)
 {
     struct rf_simulation b = {.env = env, .world = env->plan->world};
-    const size_t n_ops = env->schedule->n_ops;
     enum rf_status status;
     if (env->links->n_nodes != b.world->n_nodes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
@@ -625,8 +708,9 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     b.flows_capacity = 64;
     b.flows = rf_xcalloc(b.flows_capacity, sizeof(*b.flows));
     b.buckets = rf_xcalloc(BUCKETS, sizeof(*b.buckets));
-    b.flow_of = rf_xcalloc(n_ops, sizeof(*b.flow_of));
-    b.end_of = rf_xcalloc(n_ops, sizeof(*b.end_of));
+    list_ops(&b);
+    b.flow_of = rf_xcalloc(b.n_listed, sizeof(*b.flow_of));
+    b.span_of = rf_xcalloc(b.n_listed, sizeof(*b.span_of));
     if (env->inside.left == RF_LEFT_COVERED) {
         rf_in_place_find(env->plan, env->schedule, RF_NONE, &b.covered);
     }
@@ -644,8 +728,9 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     rf_in_place_free(&b.covered);
     free(b.n_ranks);
     free(b.n_copiers);
+    free(b.first_listed);
     free(b.flow_of);
-    free(b.end_of);
+    free(b.span_of);
     free(b.depth_of);
     free(b.flows);
     free(b.batches);

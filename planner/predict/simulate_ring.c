@@ -1,18 +1,17 @@
 /*
- * Rings (planner/schedule/ring.h): those with the same receivers, of one turn
- * and, unless those are too many, from one source, form a *circle*. Everything
- * that starts at one receiver of a circle makes the same hops, so there is one
- * flow per first hop (an *entry*) and one per later hop, which forwards the
- * flow of the hop before. In large worlds several successive hops from one
- * receiver to the next form one flow (a *band*), which forwards the band of as
- * many receivers before. See simulate.h.
+ * Rings (planner/schedule/delivery.h): those with the same receivers, of one
+ * turn and, unless those are too many, from one source, form a *circle*.
+ * Everything that starts at one receiver of a circle makes the same hops, so
+ * there is one flow per first hop (an *entry*) and one per later hop, which
+ * forwards the flow of the hop before. In large worlds several successive hops
+ * from one receiver to the next form one flow (a *band*), which forwards the
+ * band of as many receivers before. See simulate.h.
  */
 #include <stdlib.h>
 
 #include "common/mem.h"
 #include "planner/layout/box.h"
 #include "planner/predict/simulation.h"
-#include "planner/schedule/ring.h"
 
 /* The approximate maximum of bands, shared equally among circles. */
 #define MAX_BANDS (UINT64_C(1) << 17)
@@ -24,8 +23,9 @@ struct start {
 };
 
 struct rf_circle {
-    const struct rf_ring *first; /* represents the others */
-    const struct rf_holder *to;
+    const struct rf_delivery *first; /* represents the others */
+    uint32_t n;                      /* receivers */
+    const struct rf_stop *to;
     struct start *starts; /* by receiver */
     uint32_t width;       /* hops of a band */
     size_t first_band;    /* the flow of the first band to receiver 0 */
@@ -40,6 +40,9 @@ struct ring_part {
 
 /* Simulations of the rings of one schedule. */
 struct rf_ring_flows {
+    const struct rf_deliveries *all;
+    const struct rf_delivery **rings;
+    size_t n_rings, rings_capacity;
     struct rf_circle *circles;
     size_t n_circles, circles_capacity;
     size_t *circle_of;       /* per ring */
@@ -71,21 +74,23 @@ static bool same_circle(const struct ring_key *a, const struct ring_key *b)
            a->of.b == b->of.b && a->of.length == b->of.length;
 }
 
-static struct ring_key *list_keys(const struct rf_simulation *b, bool by_source)
+static struct ring_key *list_keys(const struct rf_simulation *b, bool by_source,
+                                  const struct rf_ring_flows *flows)
 {
-    const struct rf_rings *rings = b->env->schedule->rings;
-    struct ring_key *keys = rf_xcalloc(rings->n, sizeof(*keys));
-    for (size_t i = 0; i < rings->n; i++) {
-        const struct rf_ring *ring = &rings->of[i];
+    struct ring_key *keys = rf_xcalloc(flows->n_rings, sizeof(*keys));
+    for (size_t i = 0; i < flows->n_rings; i++) {
+        const struct rf_delivery *ring = flows->rings[i];
+        const struct rf_delivery_route *route = rf_route_of(flows->all, ring);
         keys[i].ring = i;
         keys[i].source = by_source ? ring->op.src : 0;
         keys[i].turn = rf_simulation_turn(b, ring->op.task);
         rf_hash_init(&keys[i].of);
-        for (uint32_t k = 0; k < ring->n; k++) {
-            rf_hash_u64(&keys[i].of, rings->holders[ring->first + k].rank);
+        for (uint32_t k = 0; k < route->n; k++) {
+            rf_hash_u64(&keys[i].of,
+                        rf_route_stops(flows->all, route)[k].at.rank);
         }
     }
-    qsort(keys, rings->n, sizeof(*keys), by_key);
+    qsort(keys, flows->n_rings, sizeof(*keys), by_key);
     return keys;
 }
 
@@ -96,8 +101,9 @@ static void free_circles(struct rf_ring_flows *flows)
     }
     free(flows->circles);
     free(flows->circle_of);
-    free(flows->parts);
-    *flows = (struct rf_ring_flows){.n_circles = 0};
+    flows->circles = NULL;
+    flows->circle_of = NULL;
+    flows->n_circles = flows->circles_capacity = 0;
 }
 
 /* Returns the hops of all circles together. */
@@ -105,18 +111,20 @@ static uint64_t find_circles(const struct rf_simulation *b, bool by_source,
                              struct rf_ring_flows *flows)
 {
     uint64_t hops = 0;
-    const struct rf_rings *rings = b->env->schedule->rings;
-    struct ring_key *keys = list_keys(b, by_source);
-    flows->circle_of = rf_xcalloc(rings->n, sizeof(*flows->circle_of));
-    for (size_t i = 0; i < rings->n; i++) {
+    struct ring_key *keys = list_keys(b, by_source, flows);
+    flows->circle_of = rf_xcalloc(flows->n_rings, sizeof(*flows->circle_of));
+    for (size_t i = 0; i < flows->n_rings; i++) {
         if (i == 0 || !same_circle(&keys[i - 1], &keys[i])) {
-            const struct rf_ring *ring = &rings->of[keys[i].ring];
+            const struct rf_delivery *ring = flows->rings[keys[i].ring];
+            const struct rf_delivery_route *route =
+                rf_route_of(flows->all, ring);
             struct rf_circle circle = {.first = ring,
-                                       .to = rings->holders + ring->first};
-            circle.starts = rf_xcalloc(ring->n, sizeof(*circle.starts));
+                                       .n = route->n,
+                                       .to = rf_route_stops(flows->all, route)};
+            circle.starts = rf_xcalloc(route->n, sizeof(*circle.starts));
             RF_PUSH(flows->circles, flows->n_circles, flows->circles_capacity,
                     circle);
-            hops += (uint64_t)ring->n * ring->n;
+            hops += (uint64_t)route->n * route->n;
         }
         flows->circle_of[keys[i].ring] = flows->n_circles - 1;
     }
@@ -126,23 +134,22 @@ static uint64_t find_circles(const struct rf_simulation *b, bool by_source,
 
 /* --- Flows --------------------------------------------------------------- */
 
-static void find_parts(const struct rf_rings *rings,
-                       struct rf_ring_flows *flows)
+static void find_parts(struct rf_ring_flows *flows)
 {
-    for (size_t i = 0; i < rings->n; i++) {
-        const struct rf_ring *ring = &rings->of[i];
+    for (size_t i = 0; i < flows->n_rings; i++) {
+        const struct rf_delivery *ring = flows->rings[i];
         for (uint32_t p = 0; p < ring->split.parts; p++) {
-            const struct ring_part part = {.circle = flows->circle_of[i],
-                                           .ring = i,
-                                           .source = ring->op.src,
-                                           .start =
-                                               rf_ring_receiver(ring, p, 0),
-                                           .part = p};
-            const struct rf_box box = rf_ring_part(ring, p);
+            const struct ring_part part = {
+                .circle = flows->circle_of[i],
+                .ring = i,
+                .source = ring->op.src,
+                .start = rf_delivery_ring_stop(flows->all, ring, p, 0),
+                .part = p};
+            const struct rf_box box = rf_delivery_part(ring, p);
             struct start *start =
                 &flows->circles[part.circle].starts[part.start];
-            start->bytes += rf_form_bytes(rf_ring_form(ring, false), &box);
-            start->n_ops += rf_ring_part_chunks(ring, p);
+            start->bytes += rf_form_bytes(ring->op.to, &box);
+            start->n_ops += rf_delivery_part_chunks(ring, p);
             RF_PUSH(flows->parts, flows->n_parts, flows->parts_capacity, part);
         }
     }
@@ -172,7 +179,7 @@ static bool between_nodes(const struct rf_simulation *b, uint32_t from,
 static const struct rf_holder *receiver(const struct rf_circle *circle,
                                         uint64_t at)
 {
-    return &circle->to[at % circle->first->n];
+    return &circle->to[at % circle->n].at;
 }
 
 /* Whether a receiver forwards to another node. */
@@ -185,13 +192,12 @@ static bool goes_on(const struct rf_simulation *b,
 
 static void add_entries(struct rf_simulation *b, struct rf_ring_flows *flows)
 {
-    const struct rf_rings *rings = b->env->schedule->rings;
     struct ring_part *parts = flows->parts;
     qsort(parts, flows->n_parts, sizeof(*parts), by_entry);
     for (size_t i = 0; i < flows->n_parts; i++) {
         const struct rf_circle *circle = &flows->circles[parts[i].circle];
-        const struct rf_ring *ring = &rings->of[parts[i].ring];
-        const struct rf_box box = rf_ring_part(ring, parts[i].part);
+        const struct rf_delivery *ring = flows->rings[parts[i].ring];
+        const struct rf_box box = rf_delivery_part(ring, parts[i].part);
         struct rf_simulated_flow *flow;
         if (i == 0 || by_entry(&parts[i - 1], &parts[i]) != 0) {
             rf_simulation_add_flow(
@@ -203,8 +209,8 @@ static void add_entries(struct rf_simulation *b, struct rf_ring_flows *flows)
         }
         parts[i].flow = b->n_flows - 1;
         flow = &b->flows[parts[i].flow];
-        flow->bytes += rf_form_bytes(rf_ring_form(ring, true), &box);
-        flow->n_ops += rf_ring_part_chunks(ring, parts[i].part);
+        flow->bytes += rf_form_bytes(ring->op.wire, &box);
+        flow->n_ops += rf_delivery_part_chunks(ring, parts[i].part);
     }
     qsort(parts, flows->n_parts, sizeof(*parts), by_ring);
 }
@@ -213,7 +219,7 @@ static void add_entries(struct rf_simulation *b, struct rf_ring_flows *flows)
 static bool hops_of(const struct rf_circle *circle, uint32_t band,
                     uint32_t *first, uint32_t *end)
 {
-    const uint32_t n = circle->first->n;
+    const uint32_t n = circle->n;
     *first = 1 + band * circle->width;
     *end = *first < n ? *first + RF_MIN(circle->width, n - *first) : n;
     return *first < n;
@@ -223,13 +229,13 @@ static bool hops_of(const struct rf_circle *circle, uint32_t band,
 static struct start *start_of(const struct rf_circle *circle, uint32_t at,
                               uint32_t hop)
 {
-    const uint32_t n = circle->first->n;
+    const uint32_t n = circle->n;
     return &circle->starts[(at + n - hop) % n];
 }
 
 static void add_bands(struct rf_simulation *b, struct rf_circle *circle)
 {
-    const uint32_t n = circle->first->n;
+    const uint32_t n = circle->n;
     uint32_t first, end;
     circle->first_band = b->n_flows;
     for (uint32_t band = 0; hops_of(circle, band, &first, &end); band++) {
@@ -248,26 +254,37 @@ static void add_bands(struct rf_simulation *b, struct rf_circle *circle)
     }
 }
 
+static void list_rings(const struct rf_deliveries *all,
+                       struct rf_ring_flows *flows)
+{
+    flows->all = all;
+    for (size_t i = 0; all != NULL && i < all->n; i++) {
+        if (rf_route_of(all, &all->of[i])->kind == RF_ROUTE_RING) {
+            RF_PUSH(flows->rings, flows->n_rings, flows->rings_capacity,
+                    &all->of[i]);
+        }
+    }
+}
+
 void rf_simulation_find_rings(struct rf_simulation *b)
 {
-    const struct rf_rings *rings = b->env->schedule->rings;
-    struct rf_ring_flows *flows;
-    if (rings == NULL) {
+    struct rf_ring_flows *flows = b->rings = rf_xcalloc(1, sizeof(*flows));
+    list_rings(b->env->schedule->deliveries, flows);
+    if (flows->n_rings == 0) {
         return;
     }
-    flows = b->rings = rf_xcalloc(1, sizeof(*flows));
     if (find_circles(b, true, flows) > MAX_BANDS) {
         free_circles(flows);
         find_circles(b, false, flows);
     }
-    find_parts(rings, flows);
+    find_parts(flows);
     add_entries(b, flows);
     for (size_t i = 0; i < flows->n_circles; i++) {
         struct rf_circle *circle = &flows->circles[i];
-        const uint64_t n = circle->first->n;
+        const uint64_t n = circle->n;
         circle->width =
             (uint32_t)rf_div_up(n * n * flows->n_circles, MAX_BANDS);
-        circle->width = RF_MIN(circle->width, circle->first->n);
+        circle->width = RF_MIN(circle->width, circle->n);
         add_bands(b, circle);
     }
 }
@@ -291,20 +308,19 @@ static void go_on(struct rf_simulation *b, size_t flow,
 static void place_box(struct rf_simulation *b, const struct rf_circle *circle,
                       const struct ring_part *part, const struct rf_box *box)
 {
-    const struct rf_ring *ring = &b->env->schedule->rings->of[part->ring];
+    const struct rf_delivery *ring = b->rings->rings[part->ring];
     struct rf_simulated_flow *entry = &b->flows[part->flow];
     struct start *start = &circle->starts[part->start];
     const uint64_t elements = rf_box_elements(box);
-    const uint64_t first_bytes =
-        elements * rf_form_item(rf_ring_form(ring, true));
-    const uint64_t bytes = elements * rf_form_item(rf_ring_form(ring, false));
+    const uint64_t first_bytes = elements * rf_form_item(ring->op.wire);
+    const uint64_t bytes = elements * rf_form_item(ring->op.to);
     const struct rf_simulated_span from = {(double)entry->done,
                                            (double)(entry->done + first_bytes)};
-    for (uint32_t i = 0; i < 2 && ring->n > 1; i++) {
-        const uint32_t hop = i == 0 ? 1 : RF_MIN(circle->width, ring->n - 1);
+    for (uint32_t i = 0; i < 2 && circle->n > 1; i++) {
+        const uint32_t hop = i == 0 ? 1 : RF_MIN(circle->width, circle->n - 1);
         if (i == 0 || hop > 1) {
-            go_on(b, circle->first_band + (part->start + hop) % ring->n, start,
-                  (double)bytes, entry, &from);
+            go_on(b, circle->first_band + (part->start + hop) % circle->n,
+                  start, (double)bytes, entry, &from);
         }
     }
     entry->done += first_bytes;
@@ -314,15 +330,14 @@ static void place_box(struct rf_simulation *b, const struct rf_circle *circle,
 static void place_entries(struct rf_simulation *b,
                           const struct rf_ring_flows *flows)
 {
-    const struct rf_rings *rings = b->env->schedule->rings;
     const struct ring_part *parts = flows->parts;
-    for (size_t i = 0; i < rings->n; i++) {
-        const struct rf_ring *ring = &rings->of[i];
-        const uint64_t chunks = rf_ring_chunks(ring);
+    for (size_t i = 0; i < flows->n_rings; i++) {
+        const struct rf_delivery *ring = flows->rings[i];
+        const uint64_t chunks = rf_delivery_chunks(ring);
         for (uint64_t k = 0; k < chunks; k++) {
             for (uint32_t p = 0; p < ring->split.parts; p++) {
-                if (k < rf_ring_part_chunks(ring, p)) {
-                    const struct rf_box box = rf_ring_box(ring, p, k);
+                if (k < rf_delivery_part_chunks(ring, p)) {
+                    const struct rf_box box = rf_delivery_box(ring, p, k);
                     place_box(b, &flows->circles[parts[p].circle], &parts[p],
                               &box);
                 }
@@ -352,7 +367,7 @@ static void forward_all(struct rf_simulation *b,
 
 static void place_bands(struct rf_simulation *b, const struct rf_circle *circle)
 {
-    const uint32_t n = circle->first->n;
+    const uint32_t n = circle->n;
     uint32_t first, end;
     for (uint32_t band = 0; hops_of(circle, band, &first, &end); band++) {
         struct rf_simulated_flow *flows =
@@ -369,9 +384,6 @@ static void place_bands(struct rf_simulation *b, const struct rf_circle *circle)
 
 void rf_simulation_place_rings(struct rf_simulation *b)
 {
-    if (b->rings == NULL) {
-        return;
-    }
     place_entries(b, b->rings);
     for (size_t i = 0; i < b->rings->n_circles; i++) {
         place_bands(b, &b->rings->circles[i]);
@@ -380,9 +392,8 @@ void rf_simulation_place_rings(struct rf_simulation *b)
 
 void rf_simulation_free_rings(struct rf_simulation *b)
 {
-    if (b->rings == NULL) {
-        return;
-    }
     free_circles(b->rings);
+    free(b->rings->parts);
+    free(b->rings->rings);
     free(b->rings);
 }

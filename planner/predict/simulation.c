@@ -83,11 +83,3 @@ void rf_simulation_forward(struct rf_simulation *b,
                                                 .first = step,
                                                 .last = step});
 }
-
-struct rf_simulated_span rf_simulation_span(const struct rf_simulation *b,
-                                            size_t op)
-{
-    const double end = (double)b->end_of[op];
-    return (struct rf_simulated_span){
-        end - (double)rf_op_bytes(&b->env->schedule->ops[op]), end};
-}

@@ -5,11 +5,17 @@
 
 #include "planner/predict/queueing.h"
 #include "planner/predict/simulate_env.h"
+#include "planner/schedule/delivery.h"
 #include "planner/schedule/in_place.h"
 
 #define NO_FLOW UINT32_MAX
 /* The most flows of one kind: bounds memory and time. */
 #define RF_SIMULATION_FLOWS 16384
+
+/* A range of a flow's bytes. */
+struct rf_simulated_span {
+    double start, end;
+};
 
 struct rf_simulated_flow {
     uint32_t src, dst;
@@ -25,12 +31,12 @@ struct rf_simulated_flow {
     double latency_ms; /* until others may forward what arrived */
 };
 
-/* Ops that repeat over ranks (planner/schedule/bcast.h): broadcasts [first,
- * end), not separated by turns of ranks, the first flow of hops 1, 2, …, and
- * the first flow of the ranks that take bytes out. */
+/* What goes out of the root's staging memory in deliveries [first, end), not
+ * separated by turns of ranks: the first flow of the tree's stops, and the
+ * first flow of the ranks that take bytes out. */
 struct rf_batch {
     size_t first, end;
-    uint64_t bytes; /* of each hop */
+    uint64_t bytes, n_ops; /* of each hop */
     size_t first_hop, first_take;
 };
 
@@ -39,10 +45,13 @@ struct rf_ring_flows;
 struct rf_simulation {
     const struct rf_simulate_env *env;
     const struct rf_world *world;
-    uint32_t *flow_of;  /* per op; NO_FLOW: it stays in place */
-    uint64_t *end_of;   /* per op: its end in its flow, in bytes */
-    uint32_t *depth_of; /* per op; NULL: flows are told apart by the flow that
-                           they forward */
+    /* Listed are all ops but those of rings and of what goes out of staging
+     * memory, in the order of their ids. */
+    size_t n_listed, *first_listed; /* the latter by delivery */
+    uint32_t *flow_of; /* per listed op; NO_FLOW: it stays in place */
+    struct rf_simulated_span *span_of; /* per listed op, once it is placed */
+    uint32_t *depth_of; /* per listed op; NULL: flows are told apart by the flow
+                           that they forward */
     struct rf_simulated_flow *flows;
     size_t n_flows, flows_capacity;
     uint32_t *buckets; /* the first flow by hash of its key */
@@ -72,15 +81,6 @@ uint32_t rf_simulation_turn(const struct rf_simulation *b, uint32_t task);
 /* Makes one job wait for another. */
 void rf_simulation_add_edge(struct rf_simulation *b, struct rf_job_edge edge);
 
-/* A range of a flow's bytes. */
-struct rf_simulated_span {
-    double start, end;
-};
-
-/* The range of a single op, once it is placed. */
-struct rf_simulated_span rf_simulation_span(const struct rf_simulation *b,
-                                            size_t op);
-
 /* An op of `flow` forwards one of `before`. */
 void rf_simulation_forward(struct rf_simulation *b,
                            const struct rf_simulated_flow *flow,
@@ -88,13 +88,25 @@ void rf_simulation_forward(struct rf_simulation *b,
                            const struct rf_simulated_flow *before,
                            const struct rf_simulated_span *from_what);
 
-/* Adds the flows of ops that repeat over ranks, if any. */
+/* Walks the listed ops. */
+struct rf_listed_walk {
+    const struct rf_op *op; /* NULL: the end */
+    size_t at, dep;         /* the numbers of `op` and, if it has one, its
+                               dependency */
+    size_t next, delivery;
+    uint64_t index;
+    size_t first_dep; /* of the delivery's dependency */
+    struct rf_op made;
+};
+void rf_simulation_next(const struct rf_simulation *b,
+                        struct rf_listed_walk *walk);
+
+/* Adds the flows of what goes out of staging memory, if anything. */
 void rf_simulation_find_bcasts(struct rf_simulation *b);
-/* Adds the dependencies of the broadcasts, once all flows have jobs and single
- * ops are placed. */
+/* Adds its dependencies, once all flows have jobs and listed ops are placed. */
 void rf_simulation_place_bcasts(struct rf_simulation *b);
 
-/* The same for the schedule's rings. */
+/* The same for rings. */
 void rf_simulation_find_rings(struct rf_simulation *b);
 void rf_simulation_place_rings(struct rf_simulation *b);
 void rf_simulation_free_rings(struct rf_simulation *b);

@@ -13,6 +13,7 @@
 
 #include "common/mem.h"
 #include "planner/layout/box.h"
+#include "planner/schedule/delivery.h"
 
 static bool has_same_strides(const struct rf_op *op,
                              const struct rf_piece *piece)
@@ -45,21 +46,6 @@ static void add_to_cover(struct rf_in_place *cover, const struct rf_op *op,
         op->src == cover->src && offset == cover->offset &&
         memcmp(cover->stride, op->src_stride, sizeof(cover->stride)) == 0 &&
         has_same_strides(op, piece);
-}
-
-/* For each op, whether another one reads what it wrote. The caller frees it. */
-static bool *find_forwarded(const struct rf_schedule *schedule)
-{
-    bool *forwarded = rf_xcalloc(schedule->n_ops, sizeof(*forwarded));
-    for (size_t i = 0; i < schedule->n_ops; i++) {
-        const uint32_t dep = schedule->ops[i].dep;
-        const size_t at = dep == RF_NO_OP ? schedule->n_ops
-                                          : rf_schedule_index(schedule, dep);
-        if (at < schedule->n_ops) {
-            forwarded[at] = true;
-        }
-    }
-    return forwarded;
 }
 
 static struct rf_rank_in_place *set_of_rank(const struct rf_in_place_set *set,
@@ -97,21 +83,68 @@ static void rule_out_parts(const struct rf_rank_in_place *of)
     }
 }
 
+static void add_ops(struct rf_in_place_set *set, const struct rf_plan *plan,
+                    const struct rf_schedule *schedule)
+{
+    bool *forwarded = rf_xcalloc(schedule->n_ops, sizeof(*forwarded));
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const uint32_t dep = schedule->ops[i].dep;
+        const size_t at = dep == RF_NO_OP ? schedule->n_ops
+                                          : rf_schedule_index(schedule, dep);
+        if (at < schedule->n_ops) {
+            forwarded[at] = true;
+        }
+    }
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        add_op(set, plan, &schedule->ops[i], forwarded[i]);
+    }
+    free(forwarded);
+}
+
+/* Only what goes to a single stop can stay: other stops forward it. */
+static void add_deliveries(struct rf_in_place_set *set,
+                           const struct rf_plan *plan,
+                           const struct rf_deliveries *all)
+{
+    bool *forwarded = rf_xcalloc(all->n, sizeof(*forwarded));
+    for (size_t i = 0; i < all->n; i++) {
+        const uint32_t dep = all->of[i].op.dep;
+        const struct rf_delivery *before =
+            dep == RF_NO_OP ? NULL : rf_delivery_find(all, dep);
+        if (before != NULL) {
+            forwarded[before - all->of] = true;
+        }
+    }
+    for (size_t i = 0; i < all->n; i++) {
+        const struct rf_delivery *delivery = &all->of[i];
+        const uint64_t chunks = rf_delivery_chunks(delivery);
+        const bool alone =
+            rf_route_of(all, delivery)->n == 1 && delivery->split.parts == 1;
+        for (uint64_t k = 0; alone && k < chunks; k++) {
+            struct rf_op op;
+            rf_delivery_op(all, delivery, &(struct rf_delivery_step){k, 0, 0},
+                           &op);
+            add_op(set, plan, &op, forwarded[i]);
+        }
+    }
+    free(forwarded);
+}
+
 void rf_in_place_find(const struct rf_plan *plan,
                       const struct rf_schedule *schedule, uint32_t rank,
                       struct rf_in_place_set *out)
 {
-    bool *forwarded = find_forwarded(schedule);
     *out =
         (struct rf_in_place_set){.n_ranks = plan->world->n_ranks, .only = rank};
     out->ranks = rf_xcalloc(out->n_ranks, sizeof(*out->ranks));
-    for (size_t i = 0; i < schedule->n_ops; i++) {
-        add_op(out, plan, &schedule->ops[i], forwarded[i]);
+    if (schedule->deliveries != NULL) {
+        add_deliveries(out, plan, schedule->deliveries);
+    } else {
+        add_ops(out, plan, schedule);
     }
     for (uint32_t r = 0; r < out->n_ranks; r++) {
         rule_out_parts(&out->ranks[r]);
     }
-    free(forwarded);
 }
 
 const struct rf_in_place *rf_in_place_of_op(const struct rf_in_place_set *set,

@@ -29,9 +29,8 @@ struct rf_in_place_set {
     uint32_t n_ranks, only;         /* RF_NONE: all are examined */
 };
 
-/* Examines the pieces of `rank`, or with RF_NONE of every rank that ops in the
- * `ops` list of `schedule` write to. The plan is borrowed; rf_in_place_free()
- * frees *out. */
+/* Examines the pieces of `rank`, or with RF_NONE of every rank that ops of
+ * `schedule` write to. The plan is borrowed; rf_in_place_free() frees *out. */
 void rf_in_place_find(const struct rf_plan *plan,
                       const struct rf_schedule *schedule, uint32_t rank,
                       struct rf_in_place_set *out);

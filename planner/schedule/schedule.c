@@ -5,8 +5,7 @@
 
 #include "common/mem.h"
 #include "planner/layout/box.h"
-#include "planner/schedule/bcast.h"
-#include "planner/schedule/ring.h"
+#include "planner/schedule/delivery.h"
 
 void rf_schedule_count(struct rf_schedule *schedule,
                        const struct rf_world *world, uint32_t src, uint32_t dst,
@@ -59,8 +58,7 @@ void rf_schedule_destroy(struct rf_schedule *schedule)
         return;
     }
     free(schedule->ops);
-    rf_bcast_template_destroy(schedule->tmpl);
-    rf_rings_destroy(schedule->rings);
+    rf_deliveries_destroy(schedule->deliveries);
     free(schedule->stage_bytes);
     free(schedule->rank_send);
     free(schedule->rank_recv);

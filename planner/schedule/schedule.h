@@ -36,17 +36,14 @@
 
 #define RF_STAGE_SLOTS 2
 
-struct rf_bcast_template;
-struct rf_rings;
+struct rf_deliveries;
 
 struct rf_schedule {
     struct rf_op *ops; /* ascending id; for a node: all that touch it */
     size_t n_ops;
-    /* Ops of the world that repeat over ranks and so are not in `ops`; NULL:
-     * none. A schedule has at most one of these two. */
-    struct rf_bcast_template *tmpl;
-    struct rf_rings *rings;
-    uint64_t n_world_ops; /* over all ranks */
+    struct rf_deliveries *deliveries; /* NULL, or all ops of the world, none of
+                                         which is in `ops` (delivery.h) */
+    uint64_t n_world_ops;             /* over all ranks */
     uint32_t n_rounds;
     uint64_t *stage_bytes; /* per world rank, or NULL: 0 */
     uint64_t wire_bytes;   /* between different ranks, over all ops */
@@ -72,9 +69,9 @@ void rf_schedule_destroy(struct rf_schedule *schedule);
 /* Walks the ops of a schedule, ascending by id, without changing it. */
 struct rf_schedule_walk {
     const struct rf_schedule *schedule;
-    size_t op, group;      /* the next in `ops`; in `tmpl` or `rings` */
-    uint64_t at;           /* the next op of that broadcast or ring */
-    struct rf_op repeated; /* the last op returned from it */
+    size_t next;       /* in `ops`, or the delivery */
+    uint64_t at;       /* the next op of that delivery */
+    struct rf_op made; /* the last op returned from it */
 };
 
 void rf_schedule_walk_start(struct rf_schedule_walk *walk,

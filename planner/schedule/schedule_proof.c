@@ -1,4 +1,4 @@
-/* Functions shared by the proofs of ops, rings and templates. See
+/* Functions shared by the proofs of ops and of deliveries. See
  * schedule_proof.h. */
 #include "planner/schedule/schedule_proof.h"
 
@@ -110,32 +110,43 @@ enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
     return RF_OK;
 }
 
+/* Whether the boxes `of` one whole are disjoint and have `left` elements. */
+static bool is_filled(const struct rf_boxes_in *all, const size_t *of, size_t n,
+                      uint64_t left, struct rf_box *scratch)
+{
+    for (size_t i = 0; i < n; i++) {
+        scratch[i] = *all->boxes[of[i]].box;
+        left -= rf_box_elements(&scratch[i]);
+    }
+    return left == 0 && rf_boxes_disjoint(scratch, n);
+}
+
 bool rf_schedule_proof_fill(const struct rf_boxes_in *all, size_t *bad)
 {
-    struct rf_box *boxes = rf_xcalloc(all->n, sizeof(*boxes));
+    size_t *order = rf_xcalloc(all->n, sizeof(*order)), most = 0;
     size_t *first = rf_xcalloc(all->n_wholes + 2, sizeof(*first));
+    struct rf_box *scratch;
     bool filled = true;
     /* first[i + 1]: the next free place of whole i; at the end, its end */
     for (size_t i = 0; i < all->n; i++) {
-        first[all->boxes[i].whole + 2]++;
+        const size_t n = ++first[all->boxes[i].whole + 2];
+        most = RF_MAX(most, n);
     }
     for (size_t i = 0; i < all->n_wholes; i++) {
         first[i + 2] += first[i + 1];
     }
     for (size_t i = 0; i < all->n; i++) {
-        boxes[first[all->boxes[i].whole + 1]++] = *all->boxes[i].box;
+        order[first[all->boxes[i].whole + 1]++] = i;
     }
+    scratch = rf_xcalloc(most, sizeof(*scratch));
     for (size_t whole = 0; whole < all->n_wholes && filled; whole++) {
-        uint64_t left = all->elements[whole];
-        for (size_t i = first[whole]; i < first[whole + 1]; i++) {
-            left -= rf_box_elements(&boxes[i]);
-        }
-        filled =
-            left == 0 && rf_boxes_disjoint(boxes + first[whole],
-                                           first[whole + 1] - first[whole]);
+        filled = is_filled(all, order + first[whole],
+                           first[whole + 1] - first[whole],
+                           all->elements[whole], scratch);
         *bad = whole;
     }
-    free(boxes);
+    free(order);
     free(first);
+    free(scratch);
     return filled;
 }

@@ -5,8 +5,7 @@
 #ifndef RF_PLANNER_SCHEDULE_SCHEDULE_PROOF_H
 #define RF_PLANNER_SCHEDULE_SCHEDULE_PROOF_H
 
-#include "planner/schedule/bcast.h"
-#include "planner/schedule/ring.h"
+#include "planner/schedule/delivery.h"
 #include "planner/schedule/schedule.h"
 
 /* Addresses [low, high). */
@@ -39,7 +38,7 @@ struct rf_stage_write {
 };
 
 /* A box that appears once in a whole: a piece of inference memory (counted over
- * all ranks) or a unit task. */
+ * all ranks), what a route brings, or a delivery. */
 struct rf_box_in {
     size_t whole;
     const struct rf_box *box;
@@ -121,13 +120,11 @@ rf_schedule_proof_bucket(struct rf_schedule_proof *proof) RF_MUST_CHECK;
 enum rf_status
 rf_schedule_proof_slots(const struct rf_schedule_proof *proof) RF_MUST_CHECK;
 
-/* Checks a whole schedule with rings; notes the writes to pieces. */
-enum rf_status rf_rings_prove(struct rf_schedule_proof *proof) RF_MUST_CHECK;
-
-/* Checks a whole schedule with a template; notes the writes to pieces and to
- * the staging memory of the root and of one other rank. */
-enum rf_status rf_bcast_prove(struct rf_schedule_proof *proof) RF_MUST_CHECK;
-/* Copies that rank's staging addresses to the other ranks. */
-void rf_bcast_prove_alike(struct rf_schedule_proof *proof);
+/* Checks a whole schedule of deliveries; notes the writes to pieces, and of
+ * ranks whose staging memory sees the same writes those of one. */
+enum rf_status
+rf_deliveries_prove(struct rf_schedule_proof *proof) RF_MUST_CHECK;
+/* Copies that rank's staging addresses to the others. */
+void rf_deliveries_prove_alike(struct rf_schedule_proof *proof);
 
 #endif

@@ -57,21 +57,17 @@ static enum rf_status check_pieces(struct rf_schedule_proof *proof)
     return filled ? RF_OK : fail_piece(proof, bad);
 }
 
-/* Allocates room for the writes to pieces by stored ops, broadcasts and rings;
- * check_pieces() needs as many boxes as well. */
+/* Allocates room for the writes to pieces, by ops and by routes; check_pieces()
+ * needs an index for each as well. */
 static enum rf_status allocate(struct rf_schedule_proof *proof)
 {
     const struct rf_plan *plan = proof->plan;
-    const struct rf_bcast_template *tmpl = proof->schedule->tmpl;
+    const struct rf_deliveries *all = proof->schedule->deliveries;
     size_t writes = proof->schedule->n_ops;
-    for (size_t u = 0; tmpl != NULL && u < tmpl->units.n; u++) {
-        writes += tmpl->units.of[u].n_dst;
+    for (size_t i = 0; all != NULL && i < all->n_routes; i++) {
+        writes += RF_MIN(all->routes[i].n, all->n_stops);
     }
-    if (proof->schedule->rings != NULL) {
-        writes += proof->schedule->rings->n_holders;
-    }
-    RF_TRY(rf_memory_admit(writes *
-                               (sizeof(*proof->writes) + sizeof(struct rf_box)),
+    RF_TRY(rf_memory_admit(writes * (sizeof(*proof->writes) + sizeof(size_t)),
                            "the proof of the schedule", proof->err));
     proof->ranks = rf_xcalloc(plan->world->n_ranks, sizeof(*proof->ranks));
     for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
@@ -89,11 +85,8 @@ static enum rf_status check_ops(struct rf_schedule_proof *proof)
 {
     const struct rf_schedule *schedule = proof->schedule;
     enum rf_status status = RF_OK;
-    if (schedule->tmpl != NULL) {
-        return rf_bcast_prove(proof);
-    }
-    if (schedule->rings != NULL) {
-        return rf_rings_prove(proof);
+    if (schedule->deliveries != NULL) {
+        return rf_deliveries_prove(proof);
     }
     if (schedule->n_ops != schedule->n_world_ops) {
         return rf_err_set(proof->err, RF_ERR_INTERNAL,
@@ -109,8 +102,8 @@ static enum rf_status check_ops(struct rf_schedule_proof *proof)
 static enum rf_status check_staging(struct rf_schedule_proof *proof)
 {
     RF_TRY(proof->n_stage > 0 ? rf_schedule_proof_bucket(proof) : RF_OK);
-    if (proof->schedule->tmpl != NULL) {
-        rf_bcast_prove_alike(proof);
+    if (proof->schedule->deliveries != NULL) {
+        rf_deliveries_prove_alike(proof);
     }
     return rf_schedule_proof_slots(proof);
 }

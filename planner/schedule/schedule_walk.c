@@ -1,12 +1,11 @@
 /*
- * Walks over a schedule's ops, and sums over them. Broadcasts (bcast.h) and
- * rings (ring.h) are expanded into ops one at a time, in id order.
+ * Walks over a schedule's ops, and sums over them. Deliveries (delivery.h) are
+ * expanded into ops one at a time.
  */
 #include <stdlib.h>
 
-#include "planner/layout/box.h"
-#include "planner/schedule/bcast.h"
-#include "planner/schedule/ring.h"
+#include "common/mem.h"
+#include "planner/schedule/delivery.h"
 #include "planner/schedule/schedule.h"
 
 void rf_schedule_walk_start(struct rf_schedule_walk *walk,
@@ -15,86 +14,32 @@ void rf_schedule_walk_start(struct rf_schedule_walk *walk,
     *walk = (struct rf_schedule_walk){.schedule = schedule};
 }
 
-/* Broadcasts or rings, called groups here: each has one id per op, in a row. */
-static size_t count_groups(const struct rf_schedule *schedule)
+static void make_op(const struct rf_deliveries *all,
+                    const struct rf_delivery *delivery, uint64_t index,
+                    struct rf_op *out)
 {
-    if (schedule->rings != NULL) {
-        return schedule->rings->n;
-    }
-    return schedule->tmpl != NULL ? schedule->tmpl->n_bcasts : 0;
-}
-
-static uint32_t first_of(const struct rf_schedule *schedule, size_t group)
-{
-    return schedule->rings != NULL ? schedule->rings->of[group].op.id
-                                   : schedule->tmpl->bcasts[group].id;
-}
-
-static uint64_t ops_of(const struct rf_schedule *schedule, size_t group)
-{
-    return schedule->rings != NULL
-               ? rf_ring_ops(&schedule->rings->of[group])
-               : rf_bcast_template_ops(schedule->tmpl,
-                                       &schedule->tmpl->bcasts[group]);
-}
-
-static void make_op(const struct rf_schedule *schedule, size_t group,
-                    uint64_t index, struct rf_op *out)
-{
-    const struct rf_rings *rings = schedule->rings;
-    if (rings != NULL) {
-        const struct rf_ring *ring = &rings->of[group];
-        const struct rf_ring_step step = rf_ring_step_at(ring, index);
-        rf_ring_op(ring, rings->holders + ring->first, &step, out);
-    } else {
-        const struct rf_bcast *bcast = &schedule->tmpl->bcasts[group];
-        rf_bcast_template_op(schedule->tmpl, bcast,
-                             rf_bcast_gathered(schedule->ops, bcast), index,
-                             out);
-    }
-}
-
-/* Whether the next op belongs to the next group. */
-static bool at_group(const struct rf_schedule_walk *walk)
-{
-    const struct rf_schedule *schedule = walk->schedule;
-    return walk->group < count_groups(schedule) &&
-           (walk->op == schedule->n_ops ||
-            schedule->ops[walk->op].id >= first_of(schedule, walk->group));
+    const struct rf_delivery_step step =
+        rf_delivery_step_at(all, delivery, index);
+    rf_delivery_op(all, delivery, &step, out);
 }
 
 const struct rf_op *rf_schedule_walk_next(struct rf_schedule_walk *walk)
 {
     const struct rf_schedule *schedule = walk->schedule;
-    if (!at_group(walk)) {
-        return walk->op < schedule->n_ops ? &schedule->ops[walk->op++] : NULL;
+    const struct rf_deliveries *all = schedule->deliveries;
+    if (all == NULL) {
+        return walk->next < schedule->n_ops ? &schedule->ops[walk->next++]
+                                            : NULL;
     }
-    make_op(schedule, walk->group, walk->at++, &walk->repeated);
-    if (walk->at == ops_of(schedule, walk->group)) {
-        walk->group++;
+    if (walk->next == all->n) {
+        return NULL;
+    }
+    make_op(all, &all->of[walk->next], walk->at++, &walk->made);
+    if (walk->at == rf_delivery_ops(all, &all->of[walk->next])) {
+        walk->next++;
         walk->at = 0;
     }
-    return &walk->repeated;
-}
-
-static bool find_repeated(const struct rf_schedule *schedule, uint32_t id,
-                          struct rf_op *out)
-{
-    size_t first = 0, n = count_groups(schedule);
-    while (n > 0) {
-        const size_t middle = first + n / 2;
-        const uint32_t from = first_of(schedule, middle);
-        if (id < from) {
-            n /= 2;
-        } else if (id - from >= ops_of(schedule, middle)) {
-            first = middle + 1;
-            n -= n / 2 + 1;
-        } else {
-            make_op(schedule, middle, id - from, out);
-            return true;
-        }
-    }
-    return false;
+    return &walk->made;
 }
 
 static int compare_op(const void *id, const void *op)
@@ -116,75 +61,93 @@ size_t rf_schedule_index(const struct rf_schedule *schedule, uint32_t id)
 bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
                       struct rf_op *out)
 {
+    const struct rf_deliveries *all = schedule->deliveries;
+    const struct rf_delivery *delivery =
+        all != NULL ? rf_delivery_find(all, id) : NULL;
     const size_t at = rf_schedule_index(schedule, id);
-    if (at < schedule->n_ops) {
+    if (delivery != NULL) {
+        make_op(all, delivery, id - delivery->op.id, out);
+    } else if (at < schedule->n_ops) {
         *out = schedule->ops[at];
-        return true;
     }
-    return find_repeated(schedule, id, out);
+    return delivery != NULL || at < schedule->n_ops;
 }
 
-/* Arguments for listing the ops between two ranks of a ring. */
-struct ring_pairs {
+/* Arguments for listing the ops between ranks. */
+struct pairs {
     rf_schedule_pair_fn each;
     void *data;
-    const struct rf_ring *ring;
 };
 
-static void list_link(uint32_t src, const struct rf_holder *to, uint64_t n_ops,
-                      uint64_t elements, bool from_source, void *data)
+static void list_link(uint32_t src, uint32_t dst, uint64_t n_ops,
+                      uint64_t bytes, uint64_t written, void *data)
 {
-    const struct ring_pairs *pairs = data;
-    pairs->each(src, to->rank, n_ops,
-                elements * rf_form_item(rf_ring_form(pairs->ring, from_source)),
-                pairs->data);
-}
-
-static void list_rings(const struct rf_rings *rings, rf_schedule_pair_fn each,
-                       void *data)
-{
-    for (size_t i = 0; rings != NULL && i < rings->n; i++) {
-        const struct rf_ring *ring = &rings->of[i];
-        rf_ring_links(ring, rings->holders + ring->first, list_link,
-                      &(struct ring_pairs){each, data, ring});
+    const struct pairs *pairs = data;
+    (void)written;
+    if (src != dst) {
+        pairs->each(src, dst, n_ops, bytes, pairs->data);
     }
 }
 
 void rf_schedule_pairs(const struct rf_schedule *schedule,
                        rf_schedule_pair_fn each, void *data)
 {
-    const struct rf_bcast_template *tmpl = schedule->tmpl;
-    uint64_t bytes = 0;
+    const struct rf_deliveries *all = schedule->deliveries;
+    struct pairs pairs = {each, data};
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
-        if (op->src != op->dst) {
-            each(op->src, op->dst, 1, rf_op_bytes(op), data);
+        list_link(op->src, op->dst, 1, rf_op_bytes(op), 0, &pairs);
+    }
+    for (size_t i = 0; all != NULL && i < all->n_routes; i++) {
+        if (all->routes[i].kind != RF_ROUTE_RING) {
+            rf_route_links(all, &all->routes[i], list_link, &pairs);
         }
     }
-    for (size_t i = 0; tmpl != NULL && i < tmpl->n_bcasts; i++) {
-        bytes += rf_bcast_bytes(schedule->ops, &tmpl->bcasts[i]);
+    for (size_t i = 0; all != NULL && i < all->n; i++) {
+        if (rf_route_of(all, &all->of[i])->kind == RF_ROUTE_RING) {
+            rf_delivery_ring_links(all, &all->of[i], list_link, &pairs);
+        }
     }
-    for (uint32_t i = 1; tmpl != NULL && i < tmpl->n_hops; i++) {
-        const struct rf_hop *hop = &tmpl->hops[i];
-        each(tmpl->hops[hop->parent].rank, hop->rank, tmpl->n_bcasts, bytes,
-             data);
-    }
-    list_rings(schedule->rings, each, data);
 }
 
-/* Calls `each` for every box of a ring: on the first hop, and on the others. */
-static void size_ring(const struct rf_ring *ring, rf_schedule_size_fn each,
-                      void *data)
+/* The hops of a route between ranks. */
+struct hops {
+    uint32_t from_source, others;
+};
+
+static struct hops *count_hops(const struct rf_deliveries *all)
 {
-    const struct rf_form first = rf_ring_form(ring, true);
-    const struct rf_form others = rf_ring_form(ring, false);
-    for (uint32_t p = 0; p < ring->split.parts; p++) {
-        const uint64_t chunks = rf_ring_part_chunks(ring, p);
+    struct hops *hops = rf_xcalloc(all->n_routes, sizeof(*hops));
+    for (size_t i = 0; i < all->n_routes; i++) {
+        const struct rf_delivery_route *route = &all->routes[i];
+        const struct rf_stop *stops = rf_route_stops(all, route);
+        if (route->kind == RF_ROUTE_RING) {
+            hops[i] = (struct hops){1, route->n - 1};
+        }
+        for (uint32_t k = 0; k < route->n && route->kind == RF_ROUTE_TREE;
+             k++) {
+            hops[i].from_source +=
+                stops[k].parent == RF_NONE && stops[k].at.rank != route->from;
+            hops[i].others += stops[k].parent != RF_NONE;
+        }
+    }
+    return hops;
+}
+
+/* Calls `each` for every box: on its first hops, and on the others. */
+static void size_delivery(const struct rf_delivery *delivery, struct hops hops,
+                          rf_schedule_size_fn each, void *data)
+{
+    for (uint32_t p = 0; p < delivery->split.parts; p++) {
+        const uint64_t chunks = rf_delivery_part_chunks(delivery, p);
         for (uint64_t k = 0; k < chunks; k++) {
-            const struct rf_box box = rf_ring_box(ring, p, k);
-            each(rf_form_bytes(first, &box), 1, data);
-            if (ring->n > 1) {
-                each(rf_form_bytes(others, &box), ring->n - 1, data);
+            const struct rf_box box = rf_delivery_box(delivery, p, k);
+            if (hops.from_source > 0) {
+                each(rf_form_bytes(delivery->op.wire, &box), hops.from_source,
+                     data);
+            }
+            if (hops.others > 0) {
+                each(rf_form_bytes(delivery->op.to, &box), hops.others, data);
             }
         }
     }
@@ -193,36 +156,28 @@ static void size_ring(const struct rf_ring *ring, rf_schedule_size_fn each,
 void rf_schedule_sizes(const struct rf_schedule *schedule,
                        rf_schedule_size_fn each, void *data)
 {
-    const struct rf_bcast_template *tmpl = schedule->tmpl;
+    const struct rf_deliveries *all = schedule->deliveries;
+    struct hops *hops = all != NULL ? count_hops(all) : NULL;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
         if (op->src != op->dst) {
             each(rf_op_bytes(op), 1, data);
         }
     }
-    for (size_t i = 0; tmpl != NULL && tmpl->n_hops > 1 && i < tmpl->n_bcasts;
-         i++) {
-        each(rf_bcast_bytes(schedule->ops, &tmpl->bcasts[i]), tmpl->n_hops - 1,
-             data);
+    for (size_t i = 0; all != NULL && i < all->n; i++) {
+        size_delivery(&all->of[i], hops[all->of[i].route], each, data);
     }
-    for (size_t i = 0; schedule->rings != NULL && i < schedule->rings->n; i++) {
-        size_ring(&schedule->rings->of[i], each, data);
-    }
+    free(hops);
 }
 
 uint64_t rf_schedule_memory(const struct rf_schedule *schedule)
 {
-    const struct rf_bcast_template *tmpl = schedule->tmpl;
+    const struct rf_deliveries *all = schedule->deliveries;
     uint64_t bytes = schedule->n_ops * sizeof(*schedule->ops);
-    if (tmpl != NULL) {
-        bytes += tmpl->n_bcasts * sizeof(*tmpl->bcasts) +
-                 tmpl->units.n * sizeof(*tmpl->units.of) +
-                 tmpl->units.n_holders * sizeof(*tmpl->units.holders) +
-                 tmpl->n_hops * sizeof(*tmpl->hops);
-    }
-    if (schedule->rings != NULL) {
-        bytes += schedule->rings->n * sizeof(*schedule->rings->of) +
-                 schedule->rings->n_holders * sizeof(struct rf_holder);
+    if (all != NULL) {
+        bytes += all->n * sizeof(*all->of) +
+                 all->n_routes * sizeof(*all->routes) +
+                 all->n_stops * sizeof(*all->stops);
     }
     return 2 * bytes;
 }

@@ -82,32 +82,6 @@ static void hash_op(struct rf_hash *digest, const struct rf_op *op)
     digest->length++;
 }
 
-void rf_builder_hash_receivers(const struct rf_holder *to, uint32_t n,
-                               const struct rf_box *box, struct rf_hash *hash)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t words[2 + RF_BOX_DIMS] = {
-            to[i].rank, rf_piece_offset(to[i].piece, box->start)};
-        memcpy(words + 2, to[i].piece->stride, sizeof(to[i].piece->stride));
-        rf_hash_record(hash, words, RF_ARRAY_SIZE(words));
-    }
-}
-
-/* There are fewer than 2^32 ops, so their size fits into a size_t. */
-static bool grow_ops(struct rf_builder *builder)
-{
-    size_t capacity = builder->capacity + builder->capacity / 2 + 64;
-    struct rf_op *grown = rf_realloc_large(builder->schedule->ops,
-                                           builder->capacity * sizeof(*grown),
-                                           capacity * sizeof(*grown));
-    if (grown == NULL) {
-        return false;
-    }
-    builder->schedule->ops = grown;
-    builder->capacity = capacity;
-    return true;
-}
-
 void rf_builder_fail_memory(struct rf_builder *builder)
 {
     char available[32];
@@ -120,6 +94,24 @@ void rf_builder_fail_memory(struct rf_builder *builder)
                                  " operations, too many for the %s of memory "
                                  "available; raise chunk_bytes or bucket_bytes",
                                  builder->schedule->n_world_ops - 1, available);
+}
+
+bool rf_builder_grow(struct rf_builder *builder, void **items, size_t n,
+                     size_t *capacity, size_t item_size)
+{
+    const size_t wanted = n + n / 2 + 64;
+    void *grown;
+    if (n < *capacity) {
+        return true;
+    }
+    grown = rf_realloc_large(*items, *capacity * item_size, wanted * item_size);
+    if (grown == NULL) {
+        rf_builder_fail_memory(builder);
+        return false;
+    }
+    *items = grown;
+    *capacity = wanted;
+    return true;
 }
 
 bool rf_builder_has_room(struct rf_builder *builder, uint64_t n)
@@ -142,14 +134,11 @@ void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op)
          ranks[op->dst].node != builder->node)) {
         return;
     }
-    if (!rf_builder_has_room(builder, 1)) {
-        return;
+    if (rf_builder_has_room(builder, 1) &&
+        rf_builder_grow(builder, (void **)&schedule->ops, schedule->n_ops,
+                        &builder->capacity, sizeof(*op))) {
+        schedule->ops[schedule->n_ops++] = *op;
     }
-    if (schedule->n_ops == builder->capacity && !grow_ops(builder)) {
-        rf_builder_fail_memory(builder);
-        return;
-    }
-    schedule->ops[schedule->n_ops++] = *op;
 }
 
 bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first)
@@ -212,18 +201,10 @@ void rf_builder_add(struct rf_builder *builder, struct rf_op *op)
     rf_builder_occupy(builder, op->src, op->dst, op->round);
 }
 
-uint32_t rf_builder_emit(struct rf_builder *builder,
-                         const struct rf_op_draft *step,
-                         const struct rf_op_end *src,
-                         const struct rf_op_end *dst)
+uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,
+                             uint64_t bytes)
 {
-    struct rf_op op;
-    if (builder->status != RF_OK) {
-        return RF_NO_OP;
-    }
-    rf_builder_make(builder, step, src, dst, &op);
-    rf_builder_add(builder, &op);
-    return op.id;
+    return RF_MAX(bytes / rf_form_item(rf_plan_wire(builder->plan, family)), 1);
 }
 
 void rf_builder_occupy(struct rf_builder *builder, uint32_t src, uint32_t dst,

@@ -54,6 +54,12 @@ static enum rf_status build(const struct rf_plan *plan, uint32_t node,
         builders[plan->spec->strategy](&builder);
     }
     free(builder.next_round);
+    free(builder.routes);
+    free(builder.near);
+    if (node != RF_NONE) { /* its ops are in the list */
+        rf_deliveries_destroy(builder.schedule->deliveries);
+        builder.schedule->deliveries = NULL;
+    }
     if (builder.status != RF_OK) {
         rf_schedule_destroy(builder.schedule);
         return builder.full ? RF_OK : builder.status;

@@ -3,14 +3,14 @@
  * a plan into ops through a *builder*, which numbers them, counts bytes,
  * digests them and keeps those that the caller wants. Memory does not grow with
  * the world's ops, so a rank can build its part of a large world's schedule.
- * Ops that repeat over ranks are added as broadcasts (bcast.h) or rings
- * (ring.h), without listing them.
+ * Ops that follow a pattern are added as deliveries (delivery.h), without
+ * listing them.
  */
 #ifndef RF_PLANNER_STRATEGY_STRATEGY_H
 #define RF_PLANNER_STRATEGY_STRATEGY_H
 
 #include "planner/layout/box.h"
-#include "planner/plan/unit_task.h"
+#include "planner/schedule/delivery.h"
 #include "planner/schedule/schedule.h"
 
 struct rf_builder {
@@ -21,15 +21,19 @@ struct rf_builder {
     size_t capacity;              /* of schedule->ops */
     uint64_t max_ops;             /* limit of `kept`; beyond it building ends,
                                      see `full` */
-    uint64_t kept;                /* stored ops, and receivers and boxes of
-                                     stored rings */
+    uint64_t kept;                /* stored ops, and what readers of stored
+                                     deliveries visit */
     bool full;
     uint32_t node;       /* keep this node's ops; RF_NONE: all */
     const uint32_t *ids; /* of the ops in order of emission; NULL: ascending
                             from 0 */
     uint32_t next_task;
-    uint32_t *next_round; /* by world rank: its first free round */
-    uint64_t chunk_bytes; /* forwarding granularity */
+    uint32_t *next_round;          /* by world rank: its first free round */
+    uint64_t chunk_bytes;          /* forwarding granularity */
+    struct rf_built_route *routes; /* by route: see deliver.c */
+    size_t n_routes, routes_capacity;
+    uint32_t *near; /* stops that touch the builder's node, by route */
+    size_t n_near, near_capacity;
     struct rf_err *err;
     enum rf_status status; /* first failure; later emits do nothing */
 };
@@ -64,19 +68,9 @@ void rf_builder_make(const struct rf_builder *builder,
 /* Assigns the op an id (valid even if the op is not kept; RF_NO_OP after a
  * failure) and adds it. */
 void rf_builder_add(struct rf_builder *builder, struct rf_op *op);
-/* Makes and adds an op; returns its id. */
-uint32_t rf_builder_emit(struct rf_builder *builder,
-                         const struct rf_op_draft *step,
-                         const struct rf_op_end *src,
-                         const struct rf_op_end *dst);
-
 /* Reserves the ids of `n` ops, starting at *first; false when there are too
  * many or after a failure. Not with builder->ids. */
 bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first);
-
-/* Adds the receivers' places of a box to a digest. */
-void rf_builder_hash_receivers(const struct rf_holder *to, uint32_t n,
-                               const struct rf_box *box, struct rf_hash *hash);
 
 /* Stores a numbered op if it touches the builder's node, without counting it.
  * rf_builder_add() does this, too. */
@@ -91,62 +85,36 @@ bool rf_builder_has_room(struct rf_builder *builder, uint64_t n);
 uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,
                           uint32_t dst);
 
-/* When serialised, marks `src` and `dst` busy in `round`. Emitting an op does
+/* When serialised, marks `src` and `dst` busy in `round`. Adding an op does
  * this, too. */
 void rf_builder_occupy(struct rf_builder *builder, uint32_t src, uint32_t dst,
                        uint32_t round);
 
-/*
- * A tree of copies: node 0 has a box, every other node gets it from its parent,
- * which precedes it. Heads (the first n_heads nodes after node 0) form a chain
- * across nodes of the cluster; the others get it from one of these or from node
- * 0.
+/* Begins a route (delivery.h) without stops; returns its number. */
+uint32_t rf_builder_route(struct rf_builder *builder,
+                          const struct rf_delivery_route *route);
+/* Adds a stop to the route begun last; returns its index there. */
+uint32_t rf_builder_stop(struct rf_builder *builder, const struct rf_holder *at,
+                         uint32_t parent);
+/* Ends a route: counts what its deliveries moved. None may follow. */
+void rf_builder_end_route(struct rf_builder *builder, uint32_t route);
+
+/* The first round in which all ranks of a route are free; 0 unless serialised.
  */
-struct rf_tree_node {
-    uint32_t parent, depth;
-    struct rf_op_end view;
-    uint32_t op; /* of the chunk being emitted */
-};
+uint32_t rf_builder_route_round(const struct rf_builder *builder,
+                                uint32_t route);
 
-struct rf_tree {
-    struct rf_tree_node *nodes;
-    uint32_t n, n_heads, capacity;
-};
+/* Numbers and adds a delivery, which is complete but for its id. */
+void rf_builder_deliver(struct rf_builder *builder,
+                        struct rf_delivery *delivery);
+/* When serialised, marks the ranks of its route busy. */
+void rf_builder_occupy_route(struct rf_builder *builder,
+                             const struct rf_delivery *delivery);
 
-void rf_tree_reset(struct rf_tree *tree, const struct rf_op_end *root);
-/* Adds a node, returns its index. */
-uint32_t rf_tree_add(struct rf_tree *tree, uint32_t parent,
-                     const struct rf_op_end *view);
-void rf_tree_free(struct rf_tree *tree);
-
-/* Options for emitting a tree. */
-struct rf_tree_how {
-    uint32_t family, task, bucket;
-    uint32_t first_round;  /* the earliest round */
-    uint32_t root_dep;     /* the op that gave node 0 its box, or RF_NO_OP */
-    bool root_in_chunks;   /* op root_dep + k gave it chunk k */
-    uint64_t max_elements; /* of a chunk */
-    bool paced;            /* rounds let a sender forward one chunk at a time */
-};
-
-/* Emits the ops that bring `box` from node 0 to all nodes, chunk by chunk.
- * Returns the round after the last op's. */
-uint32_t rf_tree_emit(struct rf_builder *builder, struct rf_tree *tree,
-                      const struct rf_box *box, const struct rf_tree_how *how);
-
-/* A box that is divided among receivers and then goes around them. */
-struct rf_ring_draft {
-    uint32_t family;
-    const struct rf_box *box;
-    const struct rf_holder *source, *receivers;
-    uint32_t n_receivers, turn; /* receiver of the first part, modulo n */
-    uint32_t parts;             /* at most */
-    uint64_t max_elements;      /* of a chunk */
-};
-
-/* Adds a ring (ring.h) as one task. */
-void rf_strategy_ring_emit(struct rf_builder *builder,
-                           const struct rf_ring_draft *draft);
+/* Makes room for one more item of an array; false, and building ends, without
+ * memory. */
+bool rf_builder_grow(struct rf_builder *builder, void **items, size_t n,
+                     size_t *capacity, size_t item_size);
 
 /* Elements of a family in `bytes` bytes on the wire, at least 1. */
 uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,

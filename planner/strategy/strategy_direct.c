@@ -43,7 +43,9 @@ static void emit_transfer(struct rf_builder *builder,
                                      .bucket = RF_NO_BUCKET,
                                      .round = round,
                                      .task = task};
-    rf_builder_emit(builder, &step, &src, &dst);
+    struct rf_op op;
+    rf_builder_make(builder, &step, &src, &dst, &op);
+    rf_builder_add(builder, &op);
 }
 
 /* Makes one work per transfer, with the plan's source as the only one. */

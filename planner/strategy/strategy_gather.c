@@ -18,8 +18,7 @@
 #include "common/mem.h"
 #include "planner/layout/box.h"
 #include "planner/plan/plan_internal.h"
-#include "planner/schedule/bcast.h"
-#include "planner/strategy/bcast_build.h"
+#include "planner/strategy/strategy.h"
 
 #define SLAB_ALIGN 64
 #define CHUNK_BYTES_MIN 65536
@@ -32,26 +31,26 @@ struct slab {
     uint64_t stride[RF_BOX_DIMS];
 };
 
-struct chunk {
-    struct rf_op op; /* gathers it; a copy, since a node's schedule may lack
-                        it */
-    uint32_t at;     /* its index in `ops` of the world's schedule */
+/* The part of a slab inside a unit task, on its way to the root. */
+struct part {
+    struct rf_delivery gathered;
     uint32_t unit;
 };
 
 struct gather {
     struct rf_builder *builder;
-    struct rf_bcast_template *tmpl; /* the tree and the unit tasks */
-    struct rf_bcast_build build;
+    struct rf_unit_tasks units;
     struct slab *slabs;
     size_t n_slabs, slabs_capacity;
-    struct chunk *chunks; /* of the current bucket */
-    size_t n_chunks, chunks_capacity;
+    struct part *parts; /* of the current bucket */
+    size_t n_parts, parts_capacity;
     uint64_t slot_bytes, *load; /* load: bytes gathered from each rank */
-    uint32_t root;
-    bool has_chain;      /* of heads, after the root */
-    uint32_t next_bcast; /* first round in which the chain takes another
-                            chunk */
+    uint32_t root, height;      /* height: of the tree */
+    uint32_t tree, *takes;      /* routes; takes: by unit task */
+    uint32_t *to_root;          /* by rank: the route from there to the root */
+    bool has_chain;             /* of heads, after the root */
+    uint32_t next_bcast;        /* first round in which the chain takes another
+                                   chunk */
     uint32_t slot_end[RF_STAGE_SLOTS]; /* first round after the slot's reads */
 };
 
@@ -119,9 +118,9 @@ static uint32_t pack(struct gather *gather)
 {
     uint32_t bucket = 0;
     uint64_t used = 0;
-    for (size_t u = 0; u < gather->tmpl->units.n; u++) {
-        uint32_t family = gather->tmpl->units.of[u].family;
-        if (u == 0 || family != gather->tmpl->units.of[u - 1].family) {
+    for (size_t u = 0; u < gather->units.n; u++) {
+        uint32_t family = gather->units.of[u].family;
+        if (u == 0 || family != gather->units.of[u - 1].family) {
             pack_family(gather, family, &bucket, &used);
         }
     }
@@ -134,40 +133,82 @@ static uint32_t node_of(const struct gather *gather, uint32_t rank)
     return gather->builder->world->ranks[rank].node;
 }
 
-/* Root first; then one head for every other node of the inference side, in
- * order from the root's, each a child of the previous head; then all others as
- * children of their node's head. */
-static void build_tree(struct gather *gather)
+static struct rf_holder stage_of(uint32_t rank)
+{
+    return (struct rf_holder){.rank = rank, .number = RF_NONE};
+}
+
+/* The tree from the root: one head for every other node of the inference side,
+ * in order from the root's, each a child of the previous head; then all others
+ * as children of their node's head. Sets place[r] to the stop of rank r. */
+static void build_tree(struct gather *gather, uint32_t *place)
 {
     const struct rf_world *world = gather->builder->world;
-    struct rf_bcast_template *tmpl = gather->tmpl;
     uint32_t *head = rf_xmalloc(world->n_nodes * sizeof(*head));
     uint32_t *first = rf_xmalloc(world->n_nodes * sizeof(*first));
-    uint32_t root_node = node_of(gather, gather->root), parent = 0;
-    rf_bcast_template_add_hop(tmpl, 0, gather->root);
+    uint32_t root_node = node_of(gather, gather->root), parent = RF_NONE;
+    gather->tree = rf_builder_route(
+        gather->builder, &(struct rf_delivery_route){.kind = RF_ROUTE_TREE,
+                                                     .from = gather->root});
     memset(first, 0xff, world->n_nodes * sizeof(*first));
     for (uint32_t r = world->n_ranks; r-- > 0;) {
         if (world->ranks[r].index[RF_INFER] != RF_NONE) {
             first[world->ranks[r].node] = r;
         }
     }
-    head[root_node] = 0;
+    head[root_node] = RF_NONE;
     for (uint32_t step = 1; step < world->n_nodes; step++) {
         uint32_t node = (root_node + step) % world->n_nodes;
         if (first[node] != RF_NONE) {
-            rf_bcast_template_add_hop(tmpl, parent, first[node]);
-            parent = head[node] = tmpl->place[first[node]];
+            const struct rf_holder to = stage_of(first[node]);
+            parent = rf_builder_stop(gather->builder, &to, parent);
+            place[first[node]] = head[node] = parent;
             gather->has_chain = true;
         }
     }
     for (uint32_t r = 0; r < world->n_ranks; r++) {
-        if (world->ranks[r].index[RF_INFER] != RF_NONE &&
-            tmpl->place[r] == RF_NONE) {
-            rf_bcast_template_add_hop(tmpl, head[world->ranks[r].node], r);
+        if (world->ranks[r].index[RF_INFER] != RF_NONE && r != gather->root &&
+            place[r] == RF_NONE) {
+            const struct rf_holder to = stage_of(r);
+            place[r] = rf_builder_stop(gather->builder, &to,
+                                       head[world->ranks[r].node]);
         }
     }
+    gather->height =
+        gather->builder->schedule->deliveries->routes[gather->tree].height;
     free(head);
     free(first);
+}
+
+/* Makes the routes by which the receivers of each unit task take it out. */
+static void build_takes(struct gather *gather, const uint32_t *place)
+{
+    for (size_t u = 0; u < gather->units.n; u++) {
+        const struct rf_unit_task *unit = &gather->units.of[u];
+        gather->takes[u] = rf_builder_route(
+            gather->builder, &(struct rf_delivery_route){.kind = RF_ROUTE_TAKES,
+                                                         .from = gather->tree,
+                                                         .family = unit->family,
+                                                         .box = unit->box});
+        for (uint32_t i = 0; i < unit->n_dst; i++) {
+            const struct rf_holder *to =
+                &gather->units.holders[unit->first_dst + i];
+            rf_builder_stop(gather->builder, to, place[to->rank]);
+        }
+    }
+}
+
+/* The route from a rank's training memory to the root's staging memory. */
+static uint32_t route_to_root(struct gather *gather, uint32_t rank)
+{
+    if (gather->to_root[rank] == RF_NONE) {
+        const struct rf_holder root = stage_of(gather->root);
+        gather->to_root[rank] = rf_builder_route(
+            gather->builder,
+            &(struct rf_delivery_route){.kind = RF_ROUTE_TREE, .from = rank});
+        rf_builder_stop(gather->builder, &root, RF_NONE);
+    }
+    return gather->to_root[rank];
 }
 
 static struct rf_op_end stage_view(const struct gather *gather,
@@ -202,8 +243,7 @@ static const struct rf_holder *choose_source(const struct gather *gather,
                                              const struct rf_unit_task *unit,
                                              uint64_t bytes)
 {
-    const struct rf_holder *from =
-        gather->tmpl->units.holders + unit->first_src;
+    const struct rf_holder *from = gather->units.holders + unit->first_src;
     const struct rf_holder *best = &from[0];
     if (gather->builder->spec->balance == RF_BALANCE_NONE) {
         return best;
@@ -224,44 +264,49 @@ static const struct rf_holder *choose_source(const struct gather *gather,
     return best;
 }
 
-/* Gathers the part of a slab inside a unit task, a chunk at a time. */
+/* Gathers the part of a slab inside a unit task, chunk by chunk, each a task of
+ * its own. Returns the round after the last. */
 static uint32_t gather_part(struct gather *gather, const struct slab *slab,
-                            uint32_t unit_task_index, const struct rf_box *part,
+                            uint32_t unit, const struct rf_box *box,
                             uint32_t first_round)
 {
     struct rf_builder *builder = gather->builder;
     const uint64_t part_bytes =
-        rf_form_bytes(rf_plan_wire(builder->plan, slab->family), part);
-    const struct rf_holder *source = choose_source(
-        gather, &gather->tmpl->units.of[unit_task_index], part_bytes);
-    struct rf_op_end from =
-        rf_op_end_of_piece(gather->builder, source, RF_MEM_TRAIN);
-    struct rf_op_end to = stage_view(gather, slab);
+        rf_form_bytes(rf_plan_wire(builder->plan, slab->family), box);
+    const struct rf_holder *source =
+        choose_source(gather, &gather->units.of[unit], part_bytes);
+    const struct rf_op_end from =
+        rf_op_end_of_piece(builder, source, RF_MEM_TRAIN);
+    const struct rf_op_end to = stage_view(gather, slab);
+    const uint32_t round =
+        rf_builder_round(builder, source->rank, gather->root);
+    const struct rf_op_draft step = {.family = slab->family,
+                                     .box = *box,
+                                     .dep = RF_NO_OP,
+                                     .bucket = slab->bucket,
+                                     .round = RF_MAX(round, first_round),
+                                     .task = builder->next_task};
+    struct part part = {
+        .unit = unit,
+        .gathered = {.route = route_to_root(gather, source->rank),
+                     .takes = RF_NONE,
+                     .tasks = 1,
+                     .pace = builder->spec->serialize &&
+                             source->rank != gather->root}};
     uint64_t bytes = builder->chunk_bytes;
-    uint32_t end = first_round;
     if (bytes == 0) {
         bytes = RF_MAX(gather->slot_bytes / CHUNKS_A_BUCKET, CHUNK_BYTES_MIN);
     }
-    struct rf_chunking chunking = rf_box_chunking(
-        part, rf_builder_elements(builder, slab->family, bytes));
-    for (uint64_t k = 0; k < chunking.count; k++) {
-        uint32_t round = rf_builder_round(builder, source->rank, gather->root);
-        struct rf_op_draft step = {.family = slab->family,
-                                   .box = rf_box_chunk(part, &chunking, k),
-                                   .dep = RF_NO_OP,
-                                   .bucket = slab->bucket,
-                                   .round = RF_MAX(round, first_round),
-                                   .task = builder->next_task++};
-        struct chunk chunk = {.unit = unit_task_index,
-                              .at = (uint32_t)builder->schedule->n_ops};
-        rf_builder_make(builder, &step, &from, &to, &chunk.op);
-        rf_builder_add(builder, &chunk.op);
-        end = RF_MAX(end, step.round + 1);
-        RF_PUSH(gather->chunks, gather->n_chunks, gather->chunks_capacity,
-                chunk);
-    }
+    rf_builder_make(builder, &step, &from, &to, &part.gathered.op);
+    rf_delivery_cut(&part.gathered, 1,
+                    rf_builder_elements(builder, slab->family, bytes));
+    builder->next_task += (uint32_t)rf_delivery_chunks(&part.gathered);
+    rf_builder_deliver(builder, &part.gathered);
+    rf_builder_occupy_route(builder, &part.gathered);
+    RF_PUSH(gather->parts, gather->n_parts, gather->parts_capacity, part);
     gather->load[source->rank] += part_bytes;
-    return end;
+    return step.round + (uint32_t)rf_delivery_rounds(
+                            builder->schedule->deliveries, &part.gathered);
 }
 
 /* The first round, from `round` on, in which all ranks of the tree are free;
@@ -269,62 +314,56 @@ static uint32_t gather_part(struct gather *gather, const struct slab *slab,
  * chunk. */
 static uint32_t bcast_round(const struct gather *gather, uint32_t round)
 {
-    const struct rf_builder *builder = gather->builder;
-    const struct rf_bcast_template *tmpl = gather->tmpl;
-    for (uint32_t i = 0; builder->spec->serialize && i < tmpl->n_hops; i++) {
-        round = RF_MAX(round, builder->next_round[tmpl->hops[i].rank]);
-    }
+    round =
+        RF_MAX(round, rf_builder_route_round(gather->builder, gather->tree));
     return RF_MAX(round, gather->next_bcast);
 }
 
-/* Called after the last broadcast of a bucket, which began in `round`. */
-static void occupy_tree(const struct gather *gather, uint32_t round)
+/* The delivery of a gathered part to all staging memories, and out of them. */
+static struct rf_delivery spread(const struct gather *gather,
+                                 const struct part *part, uint32_t task,
+                                 uint32_t round)
 {
-    struct rf_builder *builder = gather->builder;
-    const struct rf_bcast_template *tmpl = gather->tmpl;
-    for (uint32_t i = 0; builder->spec->serialize && i < tmpl->n_hops; i++) {
-        uint32_t *next = &builder->next_round[tmpl->hops[i].rank], first, end;
-        rf_bcast_template_rounds(tmpl, i, &first, &end);
-        *next = end > first ? RF_MAX(*next, round + end) : *next;
-    }
+    const struct rf_op *gathered = &part->gathered.op;
+    struct rf_delivery delivery = part->gathered;
+    struct rf_op *op = &delivery.op;
+    delivery.route = gather->tree;
+    delivery.takes = gather->takes[part->unit];
+    delivery.take =
+        rf_plan_form(gather->builder->plan, RF_INFER, gathered->family);
+    delivery.tasks = 0;
+    delivery.pace =
+        gather->builder->spec->serialize ? gather->height : gather->has_chain;
+    op->dep = gathered->id;
+    op->task = task;
+    op->round = round;
+    op->src = gathered->dst;
+    op->src_mem = gathered->dst_mem;
+    op->from = op->wire = gathered->to;
+    op->src_offset = gathered->dst_offset;
+    memcpy(op->src_stride, gathered->dst_stride, sizeof(op->src_stride));
+    return delivery;
 }
 
-/* Broadcasts a chunk from `round` on and takes the slices out. */
-static void bcast_chunk(struct gather *gather, const struct chunk *chunk,
-                        uint32_t task, uint32_t round)
-{
-    const struct rf_builder *builder = gather->builder;
-    const uint32_t family = chunk->op.family;
-    struct rf_bcast bcast = {
-        .gathered = chunk->at,
-        .task = task,
-        .round = round,
-        .unit = chunk->unit,
-        .take_round = round + gather->tmpl->height,
-        .take = rf_plan_form(builder->plan, RF_INFER, family),
-    };
-    rf_bcast_build_add(&gather->build, &bcast, &chunk->op);
-}
-
-/* Broadcasts all chunks of a bucket, one after another from `round` on. */
+/* Broadcasts all parts of a bucket, one after another from `round` on. */
 static void bcast_bucket(struct gather *gather, uint32_t slot, uint32_t round)
 {
-    const struct rf_bcast_template *tmpl = gather->tmpl;
-    uint32_t task = gather->builder->next_task++, at = round;
+    struct rf_builder *builder = gather->builder;
+    const uint32_t task = builder->next_task++;
+    struct rf_delivery delivery;
+    uint32_t last = 0; /* round in which the last chunk begins */
     round = bcast_round(gather, round);
-    for (size_t p = 0; p < gather->n_chunks; p++) {
-        at = round;
-        bcast_chunk(gather, &gather->chunks[p], task, at);
-        if (gather->builder->spec->serialize) {
-            round += tmpl->height;
-        } else if (gather->has_chain) {
-            round++;
-        }
+    for (size_t p = 0; p < gather->n_parts; p++) {
+        const uint64_t chunks = rf_delivery_chunks(&gather->parts[p].gathered);
+        delivery = spread(gather, &gather->parts[p], task, round);
+        rf_builder_deliver(builder, &delivery);
+        last = round + (uint32_t)(chunks - 1) * delivery.pace;
+        round += (uint32_t)chunks * delivery.pace;
     }
-    if (gather->n_chunks > 0) {
-        gather->slot_end[slot] = at + tmpl->height + 1;
-        gather->next_bcast = gather->has_chain ? at + 1 : 0;
-        occupy_tree(gather, at);
+    if (gather->n_parts > 0) {
+        gather->slot_end[slot] = last + gather->height + 1;
+        gather->next_bcast = gather->has_chain ? last + 1 : 0;
+        rf_builder_occupy_route(builder, &delivery);
     }
 }
 
@@ -334,18 +373,17 @@ static void move_bucket(struct gather *gather, size_t first, size_t end)
     uint32_t slot = gather->slabs[first].bucket % RF_STAGE_SLOTS;
     uint32_t start = gather->slot_end[slot], gathered = start;
     size_t u = 0;
-    gather->n_chunks = 0;
+    gather->n_parts = 0;
     for (size_t s = first; s < end; s++) {
         const struct slab *slab = &gather->slabs[s];
-        const struct rf_unit_task *units = gather->tmpl->units.of;
+        const struct rf_unit_task *units = gather->units.of;
         while (u > 0 && units[u - 1].family >= slab->family) {
             u--;
         }
-        while (u < gather->tmpl->units.n && units[u].family < slab->family) {
+        while (u < gather->units.n && units[u].family < slab->family) {
             u++;
         }
-        for (; u < gather->tmpl->units.n && units[u].family == slab->family;
-             u++) {
+        for (; u < gather->units.n && units[u].family == slab->family; u++) {
             struct rf_box part;
             if (rf_box_intersect(&slab->box, &units[u].box, &part)) {
                 uint32_t done =
@@ -360,12 +398,34 @@ static void move_bucket(struct gather *gather, size_t first, size_t end)
 static void set_stage_bytes(struct gather *gather, uint32_t buckets)
 {
     struct rf_schedule *schedule = gather->builder->schedule;
+    const struct rf_world *world = gather->builder->world;
     uint32_t slots = RF_MIN(buckets, RF_STAGE_SLOTS);
-    schedule->stage_bytes =
-        rf_xcalloc(gather->builder->world->n_ranks, sizeof(uint64_t));
-    for (uint32_t i = 0; i < gather->tmpl->n_hops; i++) {
-        schedule->stage_bytes[gather->tmpl->hops[i].rank] =
-            gather->slot_bytes * slots;
+    schedule->stage_bytes = rf_xcalloc(world->n_ranks, sizeof(uint64_t));
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        if (r == gather->root || world->ranks[r].index[RF_INFER] != RF_NONE) {
+            schedule->stage_bytes[r] = gather->slot_bytes * slots;
+        }
+    }
+}
+
+static void build_routes(struct gather *gather)
+{
+    const uint32_t n_ranks = gather->builder->world->n_ranks;
+    uint32_t *place = rf_xmalloc(n_ranks * sizeof(*place));
+    gather->takes =
+        rf_xcalloc(RF_MAX(gather->units.n, 1), sizeof(*gather->takes));
+    gather->to_root = rf_xmalloc(n_ranks * sizeof(*gather->to_root));
+    memset(place, 0xff, n_ranks * sizeof(*place));
+    memset(gather->to_root, 0xff, n_ranks * sizeof(*gather->to_root));
+    build_tree(gather, place);
+    build_takes(gather, place);
+    free(place);
+}
+
+static void end_routes(struct rf_builder *builder)
+{
+    for (size_t i = builder->schedule->deliveries->n_routes; i-- > 0;) {
+        rf_builder_end_route(builder, (uint32_t)i);
     }
 }
 
@@ -373,27 +433,21 @@ void rf_strategy_gather(struct rf_builder *builder)
 {
     const struct rf_world *world = builder->world;
     struct gather gather = {.builder = builder};
-    enum rf_status status;
     if (builder->spec->bucket_bytes < SLAB_ALIGN) {
         rf_builder_fail(builder, RF_ERR_CONFIG,
                         "strategy gather_broadcast needs bucket_bytes of at "
                         "least 64");
         return;
     }
-    gather.tmpl = rf_bcast_template_create(world->n_ranks);
-    status =
-        rf_unit_tasks_build(builder->plan, &gather.tmpl->units, builder->err);
-    if (status != RF_OK) {
-        rf_bcast_template_destroy(gather.tmpl);
-        builder->status = status;
+    builder->status =
+        rf_unit_tasks_build(builder->plan, &gather.units, builder->err);
+    if (builder->status != RF_OK) {
         return;
     }
     gather.root = world->rank_of[RF_TRAIN][0];
     gather.load = rf_xcalloc(world->n_ranks, sizeof(*gather.load));
-    uint32_t buckets = pack(&gather);
-    build_tree(&gather);
-    set_stage_bytes(&gather, buckets);
-    rf_bcast_build_start(&gather.build, builder, gather.tmpl);
+    set_stage_bytes(&gather, pack(&gather));
+    build_routes(&gather);
     for (size_t first = 0, end; first < gather.n_slabs; first = end) {
         end = first;
         while (end < gather.n_slabs &&
@@ -402,8 +456,11 @@ void rf_strategy_gather(struct rf_builder *builder)
         }
         move_bucket(&gather, first, end);
     }
-    rf_bcast_build_end(&gather.build);
+    end_routes(builder);
+    rf_unit_tasks_free(&gather.units);
     free(gather.slabs);
-    free(gather.chunks);
+    free(gather.parts);
     free(gather.load);
+    free(gather.takes);
+    free(gather.to_root);
 }

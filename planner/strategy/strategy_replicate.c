@@ -287,34 +287,42 @@ static uint32_t head_of(const struct rf_work *work, struct node_group group)
     return group.first + work->turn % n;
 }
 
-static uint32_t add_receiver(const struct replication *maker,
-                             const struct rf_work *work, struct rf_tree *tree,
-                             uint32_t parent, uint32_t receiver)
+static const struct rf_holder *source_of(const struct replication *maker,
+                                         const struct rf_work *work)
 {
-    struct rf_op_end view = rf_op_end_of_piece(
-        maker->builder, &maker->works.pool[work->receivers + receiver],
-        RF_MEM_INFER);
-    return rf_tree_add(tree, parent, &view);
+    return &maker->works.pool[work->sources + work->source];
 }
 
-/* Adds a group's head as a child of `parent`; returns its index in the tree. */
-static uint32_t add_head(const struct replication *maker,
-                         const struct rf_work *work, struct rf_tree *tree,
-                         uint32_t parent, struct node_group group)
+static const struct rf_holder *receiver_of(const struct replication *maker,
+                                           const struct rf_work *work,
+                                           uint32_t receiver)
 {
-    tree->n_heads++;
-    return add_receiver(maker, work, tree, parent, head_of(work, group));
+    return &maker->works.pool[work->receivers + receiver];
+}
+
+/* Begins a route for a work. */
+static uint32_t begin_route(const struct replication *maker,
+                            const struct rf_work *work, enum rf_route_kind kind,
+                            uint32_t from)
+{
+    return rf_builder_route(
+        maker->builder,
+        &(struct rf_delivery_route){.kind = kind,
+                                    .from = from,
+                                    .family = family_of(maker, work),
+                                    .box = box_of(maker, work)});
 }
 
 /* Adds the other receivers of a group as children of their existing head. */
 static void add_others(const struct replication *maker,
-                       const struct rf_work *work, struct rf_tree *tree,
-                       uint32_t parent, struct node_group group)
+                       const struct rf_work *work, uint32_t parent,
+                       struct node_group group)
 {
     uint32_t head = head_of(work, group);
     for (uint32_t i = group.first; i < group.end; i++) {
         if (i != head) {
-            add_receiver(maker, work, tree, parent, i);
+            rf_builder_stop(maker->builder, receiver_of(maker, work, i),
+                            parent);
         }
     }
 }
@@ -334,13 +342,15 @@ static struct node_group group_at(const struct replication *maker,
 }
 
 /* One head per node along the chain, which starts after the source's node and
- * wraps around; the nodes' other receivers are children of their head. */
-static void build_chain(const struct replication *maker,
-                        const struct rf_work *work, struct rf_tree *tree)
+ * wraps around; the nodes' other receivers are children of their head. Returns
+ * the number of heads, which come first. */
+static uint32_t build_chain(const struct replication *maker,
+                            const struct rf_work *work)
 {
     const struct rf_holder *to = maker->works.pool + work->receivers;
-    uint32_t from = node_of(maker, tree->nodes[0].view.rank);
-    uint32_t n = work->n_receivers, turn_point = 0, n_groups = 0, head = 0;
+    uint32_t from = node_of(maker, source_of(maker, work)->rank);
+    uint32_t n = work->n_receivers, turn_point = 0, n_groups = 0;
+    uint32_t head = RF_NONE;
     struct node_group *groups = rf_xcalloc(n, sizeof(*groups));
     while (turn_point < n && node_of(maker, to[turn_point].rank) < from) {
         turn_point++;
@@ -351,96 +361,164 @@ static void build_chain(const struct replication *maker,
         n_groups++;
     }
     for (uint32_t g = 0; g < n_groups; g++) {
-        head = add_head(maker, work, tree, head, groups[g]);
+        head = rf_builder_stop(
+            maker->builder, receiver_of(maker, work, head_of(work, groups[g])),
+            head);
     }
     for (uint32_t g = 0; g < n_groups; g++) {
-        add_others(maker, work, tree, g + 1, groups[g]);
+        add_others(maker, work, g, groups[g]);
     }
     free(groups);
+    return n_groups;
 }
 
-static void emit_chain(struct replication *maker, const struct rf_work *work,
-                       struct rf_tree *tree, uint64_t max_elements, bool paced)
+/* Makes the delivery of a work from `from` over a route that has its stops. */
+static struct rf_delivery make_delivery(const struct replication *maker,
+                                        const struct rf_work *work,
+                                        uint32_t route,
+                                        const struct rf_op_end *from)
 {
-    struct rf_box box = box_of(maker, work);
-    struct rf_op_end root = rf_op_end_of_piece(
-        maker->builder, &maker->works.pool[work->sources + work->source],
-        RF_MEM_TRAIN);
-    const struct rf_tree_how how = {.family = family_of(maker, work),
-                                    .task = maker->builder->next_task++,
-                                    .bucket = RF_NO_BUCKET,
-                                    .root_dep = RF_NO_OP,
-                                    .max_elements = max_elements,
-                                    .paced = paced};
-    rf_tree_reset(tree, &root);
-    build_chain(maker, work, tree);
-    rf_tree_emit(maker->builder, tree, &box, &how);
+    struct rf_builder *builder = maker->builder;
+    const struct rf_deliveries *all = builder->schedule->deliveries;
+    const struct rf_op_end to = rf_op_end_of_piece(
+        builder, &rf_route_stops(all, &all->routes[route])->at, RF_MEM_INFER);
+    const struct rf_op_draft step = {.family = family_of(maker, work),
+                                     .box = box_of(maker, work),
+                                     .dep = RF_NO_OP,
+                                     .bucket = RF_NO_BUCKET,
+                                     .round =
+                                         rf_builder_route_round(builder, route),
+                                     .task = builder->next_task++};
+    struct rf_delivery delivery = {.route = route, .takes = RF_NONE, .pace = 1};
+    rf_builder_make(builder, &step, from, &to, &delivery.op);
+    return delivery;
 }
 
-static void emit_ring(struct replication *maker, const struct rf_work *work,
-                      uint64_t max_elements)
+/* Adds a delivery that is cut, and ends its route. */
+static void deliver(const struct replication *maker,
+                    struct rf_delivery *delivery)
 {
-    const struct rf_unit_task *unit = &maker->units.of[work->unit];
-    const struct rf_ring_draft ring = {
-        .family = unit->family,
-        .box = &unit->box,
-        .source = &maker->works.pool[work->sources + work->source],
-        .receivers = &maker->works.pool[work->receivers],
-        .n_receivers = work->n_receivers,
-        .turn = work->turn,
-        .parts = parts_of(maker, unit, work->n_receivers),
-        .max_elements = max_elements,
-    };
-    rf_strategy_ring_emit(maker->builder, &ring);
+    rf_builder_deliver(maker->builder, delivery);
+    rf_builder_occupy_route(maker->builder, delivery);
+    rf_builder_end_route(maker->builder, delivery->route);
 }
 
-/* Of a work of allgather: the first op that brought the head its part, and the
- * round after the last. */
+/* Rounds of chains that are not serialised: chunk k takes hop i in round base +
+ * k + i, so in every round each link of a chain carries one chunk; base is the
+ * first round in which no sender of the chain is busy with an earlier one. */
+static void keep_pace(const struct replication *maker,
+                      struct rf_delivery *delivery, uint32_t n_heads)
+{
+    const struct rf_deliveries *all = maker->builder->schedule->deliveries;
+    const struct rf_delivery_route *route = rf_route_of(all, delivery);
+    const struct rf_stop *stops = rf_route_stops(all, route);
+    const uint32_t chunks = (uint32_t)rf_delivery_chunks(delivery);
+    uint32_t *next = maker->builder->next_round;
+    uint32_t from = route->from, base = 0;
+    for (uint32_t i = 0; i < n_heads; from = stops[i++].at.rank) {
+        base = RF_MAX(base, next[from] > i ? next[from] - i : 0);
+    }
+    from = route->from;
+    for (uint32_t i = 0; i < n_heads; from = stops[i++].at.rank) {
+        next[from] = base + chunks + i;
+    }
+    delivery->op.round = base;
+}
+
+static void emit_chain(const struct replication *maker,
+                       const struct rf_work *work, uint64_t max_elements,
+                       bool paced)
+{
+    const struct rf_holder *source = source_of(maker, work);
+    const struct rf_op_end from =
+        rf_op_end_of_piece(maker->builder, source, RF_MEM_TRAIN);
+    const uint32_t route =
+        begin_route(maker, work, RF_ROUTE_TREE, source->rank);
+    const uint32_t n_heads = build_chain(maker, work);
+    struct rf_delivery delivery = make_delivery(maker, work, route, &from);
+    rf_delivery_cut(&delivery, 1, max_elements);
+    if (paced && !maker->builder->spec->serialize) {
+        keep_pace(maker, &delivery, n_heads);
+    }
+    deliver(maker, &delivery);
+}
+
+/* allgather_global: so that the source's link and the receivers' links carry
+ * bytes at the same time. Of S bytes to n receivers on A nodes, a node's link
+ * takes in S / A from the source and (n - 1) / n · S from the ring together,
+ * not one after the other. */
+static void emit_ring(const struct replication *maker,
+                      const struct rf_work *work, uint64_t max_elements)
+{
+    const struct rf_holder *source = source_of(maker, work);
+    const struct rf_op_end from =
+        rf_op_end_of_piece(maker->builder, source, RF_MEM_TRAIN);
+    const uint32_t route =
+        begin_route(maker, work, RF_ROUTE_RING, source->rank);
+    struct rf_delivery delivery;
+    assert(work->n_receivers > 0);
+    for (uint32_t i = 0; i < work->n_receivers; i++) {
+        rf_builder_stop(maker->builder, receiver_of(maker, work, i), RF_NONE);
+    }
+    delivery = make_delivery(maker, work, route, &from);
+    delivery.turn = work->turn % work->n_receivers;
+    rf_delivery_cut(
+        &delivery,
+        parts_of(maker, &maker->units.of[work->unit], work->n_receivers),
+        max_elements);
+    deliver(maker, &delivery);
+}
+
+/* The first op that brought a part of allgather, and the round after the last.
+ */
 struct arrived {
     uint32_t op, round;
 };
 
 /* allgather: a part goes to the receiver whose turn it is … */
-static void emit_part(struct replication *maker, const struct rf_work *work,
-                      struct rf_tree *tree, uint64_t max_elements,
-                      struct arrived *out)
+static struct arrived emit_part(const struct replication *maker,
+                                const struct rf_work *work,
+                                uint64_t max_elements)
 {
-    struct rf_box box = box_of(maker, work);
-    struct rf_op_end root = rf_op_end_of_piece(
-        maker->builder, &maker->works.pool[work->sources + work->source],
-        RF_MEM_TRAIN);
-    const struct rf_tree_how how = {.family = family_of(maker, work),
-                                    .task = maker->builder->next_task++,
-                                    .bucket = RF_NO_BUCKET,
-                                    .root_dep = RF_NO_OP,
-                                    .max_elements = max_elements};
-    rf_tree_reset(tree, &root);
-    add_head(maker, work, tree, 0, (struct node_group){0, work->n_receivers});
-    out->op = (uint32_t)maker->builder->schedule->n_world_ops;
-    out->round = rf_tree_emit(maker->builder, tree, &box, &how);
+    const struct rf_holder *source = source_of(maker, work);
+    const struct rf_op_end from =
+        rf_op_end_of_piece(maker->builder, source, RF_MEM_TRAIN);
+    const struct node_group group = {0, work->n_receivers};
+    const uint32_t route =
+        begin_route(maker, work, RF_ROUTE_TREE, source->rank);
+    struct rf_delivery delivery;
+    rf_builder_stop(maker->builder,
+                    receiver_of(maker, work, head_of(work, group)), RF_NONE);
+    delivery = make_delivery(maker, work, route, &from);
+    rf_delivery_cut(&delivery, 1, max_elements);
+    deliver(maker, &delivery);
+    return (struct arrived){delivery.op.id,
+                            delivery.op.round +
+                                (uint32_t)rf_delivery_chunks(&delivery)};
 }
 
 /* … and, once all parts are on their way, from it to the others. */
-static void complete_part(struct replication *maker, const struct rf_work *work,
-                          struct rf_tree *tree, uint64_t max_elements,
-                          const struct arrived *arrived)
+static void complete_part(const struct replication *maker,
+                          const struct rf_work *work, uint64_t max_elements,
+                          const struct arrived *part)
 {
-    struct rf_box box = box_of(maker, work);
-    struct node_group group = {0, work->n_receivers};
-    struct rf_op_end root = rf_op_end_of_piece(
-        maker->builder,
-        &maker->works.pool[work->receivers + head_of(work, group)],
-        RF_MEM_INFER);
-    const struct rf_tree_how how = {.family = family_of(maker, work),
-                                    .task = maker->builder->next_task++,
-                                    .bucket = RF_NO_BUCKET,
-                                    .first_round = arrived->round,
-                                    .root_dep = arrived->op,
-                                    .root_in_chunks = true,
-                                    .max_elements = max_elements};
-    rf_tree_reset(tree, &root);
-    add_others(maker, work, tree, 0, group);
-    rf_tree_emit(maker->builder, tree, &box, &how);
+    const struct node_group group = {0, work->n_receivers};
+    const struct rf_holder *head =
+        receiver_of(maker, work, head_of(work, group));
+    const struct rf_op_end from =
+        rf_op_end_of_piece(maker->builder, head, RF_MEM_INFER);
+    struct rf_delivery delivery;
+    uint32_t route;
+    if (work->n_receivers == 1) {
+        return;
+    }
+    route = begin_route(maker, work, RF_ROUTE_TREE, head->rank);
+    add_others(maker, work, RF_NONE, group);
+    delivery = make_delivery(maker, work, route, &from);
+    delivery.op.dep = part->op;
+    delivery.op.round = RF_MAX(delivery.op.round, part->round);
+    rf_delivery_cut(&delivery, 1, max_elements);
+    deliver(maker, &delivery);
 }
 
 static void emit_works(struct replication *maker, const uint32_t *order)
@@ -448,8 +526,7 @@ static void emit_works(struct replication *maker, const uint32_t *order)
     struct rf_builder *builder = maker->builder;
     enum rf_strategy strategy = builder->spec->strategy;
     uint64_t chunk = chunk_bytes(maker);
-    struct rf_tree tree = {.nodes = NULL};
-    struct arrived *arrived = rf_xcalloc(maker->works.n, sizeof(*arrived));
+    struct arrived *parts = rf_xcalloc(maker->works.n, sizeof(*parts));
     size_t far = 0; /* works that cross nodes come first */
     for (size_t i = 0; i < maker->works.n; i++) {
         const struct rf_work *work = &maker->works.works[order[i]];
@@ -462,26 +539,24 @@ static void emit_works(struct replication *maker, const uint32_t *order)
         }
         far++;
         if (strategy == RF_ALLGATHER) {
-            emit_part(maker, work, &tree, elements, &arrived[i]);
+            parts[i] = emit_part(maker, work, elements);
         } else if (strategy == RF_ALLGATHER_GLOBAL) {
             emit_ring(maker, work, elements);
         } else {
-            emit_chain(maker, work, &tree, elements, true);
+            emit_chain(maker, work, elements, true);
         }
     }
     for (size_t i = 0; i < far && strategy == RF_ALLGATHER; i++) {
         const struct rf_work *work = &maker->works.works[order[i]];
         complete_part(
-            maker, work, &tree,
+            maker, work,
             rf_builder_elements(builder, family_of(maker, work), chunk),
-            &arrived[i]);
+            &parts[i]);
     }
     for (size_t i = far; i < maker->works.n; i++) {
-        emit_chain(maker, &maker->works.works[order[i]], &tree, UINT64_MAX,
-                   false);
+        emit_chain(maker, &maker->works.works[order[i]], UINT64_MAX, false);
     }
-    free(arrived);
-    rf_tree_free(&tree);
+    free(parts);
 }
 
 void rf_strategy_replicate(struct rf_builder *builder)

@@ -152,7 +152,7 @@ LOOP_TEST(test_unit_task_strategies_serve_overlapping_boxes, 10)
             rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, NULL), RF_OK);
         enum rf_status status =
             rf_schedule_prove(lab.plan, lab.schedule, &lab.err);
-        lab_list_bcasts(lab.schedule);
+        lab_list_ops(lab.schedule);
         ck_assert_msg(status == RF_OK, "%s: %s", name, lab.err.text);
         const char *fault = lab_execute(&lab, (unsigned)_i);
         ck_assert_msg(fault == NULL, "%s: %s", name, fault);

@@ -310,7 +310,7 @@ TEST(test_simulate_takes_turns_with_broadcasts)
         rf_schedule_destroy(lab.schedule);
         assert_ok(rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err),
                   lab.err);
-        ck_assert_ptr_nonnull(lab.schedule->tmpl);
+        ck_assert_ptr_nonnull(lab.schedule->deliveries);
         found = ms_of(&lab);
         ck_assert_msg(found >= 0.98 * exact && found <= 1.05 * exact,
                       "from %u x %u: %.4f ms instead of %.4f", of.from,

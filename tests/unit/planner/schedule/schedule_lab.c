@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "planner/schedule/bcast.h"
-#include "planner/schedule/ring.h"
+#include "planner/schedule/delivery.h"
 #include "planner/strategy/schedule_build.h"
 
 enum rf_status lab_make(struct planned *lab, const char *model,
@@ -15,11 +14,11 @@ enum rf_status lab_make(struct planned *lab, const char *model,
     RF_TRY(planned_make(lab, model, scenario, slots, n_nodes));
     RF_TRY(rf_schedule_build(lab->plan, RF_NONE, &lab->schedule, &lab->err));
     RF_TRY(rf_schedule_prove(lab->plan, lab->schedule, &lab->err));
-    lab_list_bcasts(lab->schedule);
+    lab_list_ops(lab->schedule);
     return rf_schedule_prove(lab->plan, lab->schedule, &lab->err);
 }
 
-void lab_list_bcasts(struct rf_schedule *schedule)
+void lab_list_ops(struct rf_schedule *schedule)
 {
     struct rf_schedule_walk walk;
     const struct rf_op *op;
@@ -30,11 +29,9 @@ void lab_list_bcasts(struct rf_schedule *schedule)
            (op = rf_schedule_walk_next(&walk)) != NULL) {
         ops[n++] = *op;
     }
-    rf_bcast_template_destroy(schedule->tmpl);
-    rf_rings_destroy(schedule->rings);
+    rf_deliveries_destroy(schedule->deliveries);
     free(schedule->ops);
-    schedule->tmpl = NULL;
-    schedule->rings = NULL;
+    schedule->deliveries = NULL;
     schedule->ops = ops;
     schedule->n_ops = n;
 }

@@ -9,15 +9,15 @@
 #include "planner/schedule/schedule.h"
 #include "tests/lib/planned.h"
 
-/* Builds and proves everything, the schedule with and without template; on
+/* Builds and proves everything, the schedule as deliveries and as ops; on
  * error what was made so far is freed by planned_free() and lab->err says why.
  * Nodes are called n0, n1, … */
 enum rf_status lab_make(struct planned *lab, const char *model,
                         const char *scenario, const uint32_t *slots,
                         uint32_t n_nodes);
 
-/* Lists all ops of the world, those that repeat over ranks, too, in `ops`. */
-void lab_list_bcasts(struct rf_schedule *schedule);
+/* Lists all ops of the world in `ops` in place of its deliveries. */
+void lab_list_ops(struct rf_schedule *schedule);
 
 /*
  * Executes the schedule on real memory, picking at random among the ops that

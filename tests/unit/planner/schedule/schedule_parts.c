@@ -45,7 +45,7 @@ void schedule_parts_check(const struct rf_plan *plan, const char *what)
                   "%s: %s", what, err.text);
     ck_assert_msg(rf_schedule_prove(plan, whole, &err) == RF_OK, "%s: %s", what,
                   err.text);
-    lab_list_bcasts(whole);
+    lab_list_ops(whole);
     ck_assert_msg(rf_schedule_prove(plan, whole, &err) == RF_OK,
                   "%s: listed: %s", what, err.text);
     seen = rf_xcalloc(whole->n_ops + 1, sizeof(*seen));

@@ -209,7 +209,7 @@ static double seconds(const struct suite_case *of, enum rf_strategy strategy)
     lab.spec->strategy = strategy;
     assert_ok(rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err),
               lab.err);
-    lab_list_bcasts(lab.schedule);
+    lab_list_ops(lab.schedule);
     return lab_time(&lab, of->bytes);
 }
 

@@ -51,8 +51,9 @@ bool rf_box_contains(const struct rf_box *outer, const struct rf_box *inner)
 {
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         if (inner->start[d] < outer->start[d] ||
-            inner->start[d] + inner->extent[d] >
-                outer->start[d] + outer->extent[d]) {
+            inner->extent[d] > outer->extent[d] ||
+            inner->start[d] - outer->start[d] >
+                outer->extent[d] - inner->extent[d]) {
             return false;
         }
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "planner/predict/queueing.h"
 #include "planner/predict/simulation.h"
 
@@ -705,10 +706,18 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
                           "link figures of %u nodes for a world of %u",
                           env->links->n_nodes, b.world->n_nodes);
     }
+    list_ops(&b);
+    status =
+        rf_memory_admit(b.n_listed * (sizeof(*b.flow_of) + sizeof(*b.span_of) +
+                                      sizeof(*b.depth_of)),
+                        "the prediction", err);
+    if (status != RF_OK) {
+        free(b.first_listed);
+        return status;
+    }
     b.flows_capacity = 64;
     b.flows = rf_xcalloc(b.flows_capacity, sizeof(*b.flows));
     b.buckets = rf_xcalloc(BUCKETS, sizeof(*b.buckets));
-    list_ops(&b);
     b.flow_of = rf_xcalloc(b.n_listed, sizeof(*b.flow_of));
     b.span_of = rf_xcalloc(b.n_listed, sizeof(*b.span_of));
     if (env->inside.left == RF_LEFT_COVERED) {

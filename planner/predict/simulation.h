@@ -67,7 +67,7 @@ struct rf_simulation {
     uint32_t tasks_a_turn; /* 0: ranks take no turns */
     struct rf_batch *batches;
     size_t n_batches;
-    struct rf_ring_flows *rings; /* see simulate_ring.c; NULL: none */
+    struct rf_ring_flows *rings; /* see simulate_ring.c */
 };
 
 /* Adds a flow unlike any other; its `bytes` and `n_ops` are set. */

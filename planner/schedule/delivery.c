@@ -43,6 +43,13 @@ const struct rf_stop *rf_route_stops(const struct rf_deliveries *all,
     return &all->stops[route->first];
 }
 
+bool rf_route_is_local(const struct rf_deliveries *all,
+                       const struct rf_delivery_route *route)
+{
+    return route->n == 0 ||
+           (route->n == 1 && all->stops[route->first].at.rank == route->from);
+}
+
 /* --- Parts and chunks ----------------------------------------------------- */
 
 void rf_delivery_cut(struct rf_delivery *delivery, uint32_t parts,
@@ -151,9 +158,10 @@ static uint32_t first_part(const struct rf_delivery *delivery, uint64_t chunk)
     return chunk < delivery->chunking[0].count ? 0 : delivery->larger;
 }
 
-uint64_t rf_delivery_index(const struct rf_deliveries *all,
-                           const struct rf_delivery *delivery,
-                           const struct rf_delivery_step *step)
+/* The index of a step in the order of the delivery's ops. */
+static uint64_t index_of(const struct rf_deliveries *all,
+                         const struct rf_delivery *delivery,
+                         const struct rf_delivery_step *step)
 {
     return boxes_before(delivery, step->chunk) * hops_of(all, delivery) +
            (uint64_t)step->hop * width(delivery, step->chunk) + step->part -
@@ -305,7 +313,7 @@ void rf_delivery_op(const struct rf_deliveries *all,
     uint32_t depth = step->hop;
     const struct rf_stop *stop = stop_of(all, delivery, step, &before.hop);
     *out = *common;
-    out->id += (uint32_t)rf_delivery_index(all, delivery, step);
+    out->id += (uint32_t)index_of(all, delivery, step);
     out->task += (uint32_t)step->chunk * delivery->tasks;
     out->box = rf_delivery_box(delivery, step->part, step->chunk);
     out->dst = stop->at.rank;
@@ -316,8 +324,7 @@ void rf_delivery_op(const struct rf_deliveries *all,
             route->kind == RF_ROUTE_RING
                 ? rf_delivery_ring_stop(all, delivery, step->part, before.hop)
                 : before.hop;
-        out->dep =
-            common->id + (uint32_t)rf_delivery_index(all, delivery, &before);
+        out->dep = common->id + (uint32_t)index_of(all, delivery, &before);
         read_at(common, &rf_route_stops(all, route)[at], out);
     } else {
         out->dep = common->dep != RF_NO_OP ? common->dep + (uint32_t)step->chunk

@@ -8,8 +8,8 @@
  * inference memory or its staging memory, where a box has the same place on
  * every rank. Out of staging memory the stops of a second route, the *takes*,
  * copy the box on their own rank. On a *ring* the box is cut into parts as
- * well: part p goes to stop turn + p (modulo their number) and from there from
- * stop to stop until all have it.
+ * well, at most one per stop: part p goes to stop turn + p (modulo their
+ * number) and from there from stop to stop until all have it.
  *
  * Ops are made on demand, so the size of a delivery depends on neither stops
  * nor chunks, and deliveries can share a route. Their order: by chunk, then by
@@ -49,10 +49,8 @@ struct rf_delivery_route {
 };
 
 struct rf_delivery {
-    /* The common part of all hops from the source: the whole box and its place
-     * at the source and, if it goes there, in staging memory; id, round and
-     * task of the first op; dep of the first chunk, which those of the others
-     * follow. */
+    /* The first op, but with the whole box, its place at the source and, if it
+     * goes there, in staging memory. Chunk k depends on op dep + k. */
     struct rf_op op;
     uint32_t route, takes; /* takes: RF_NONE: none */
     uint32_t turn;         /* ring: the first part's first stop, < n */
@@ -90,6 +88,9 @@ const struct rf_delivery_route *rf_takes_of(const struct rf_deliveries *all,
                                             const struct rf_delivery *delivery);
 const struct rf_stop *rf_route_stops(const struct rf_deliveries *all,
                                      const struct rf_delivery_route *route);
+/* Whether nothing on the route leaves the source's rank. */
+bool rf_route_is_local(const struct rf_deliveries *all,
+                       const struct rf_delivery_route *route);
 /* Cuts delivery->op.box into at most `parts` parts and these into chunks of at
  * most `max_elements`; sets split, larger and chunking. */
 void rf_delivery_cut(struct rf_delivery *delivery, uint32_t parts,
@@ -107,8 +108,8 @@ uint64_t rf_delivery_ops(const struct rf_deliveries *all,
 /* Rounds from the first op's to the last op's, inclusive. */
 uint64_t rf_delivery_rounds(const struct rf_deliveries *all,
                             const struct rf_delivery *delivery);
-/* The rounds [*first, *end), counted from the first op's, in which a stop of
- * the route exchanges chunks with other ranks. */
+/* Bounds [*first, *end) of the rounds, counted from the first op's, in which a
+ * stop of the route exchanges chunks with other ranks. */
 void rf_delivery_busy(const struct rf_deliveries *all,
                       const struct rf_delivery *delivery, uint32_t stop,
                       uint64_t *first, uint64_t *end);
@@ -124,10 +125,7 @@ uint32_t rf_delivery_ring_stop(const struct rf_deliveries *all,
                                const struct rf_delivery *delivery,
                                uint32_t part, uint32_t hop);
 
-/* The index of a step in the order of the delivery's ops, and the inverse. */
-uint64_t rf_delivery_index(const struct rf_deliveries *all,
-                           const struct rf_delivery *delivery,
-                           const struct rf_delivery_step *step);
+/* The step of the op at `index` in the order of the delivery's ops. */
 struct rf_delivery_step rf_delivery_step_at(const struct rf_deliveries *all,
                                             const struct rf_delivery *delivery,
                                             uint64_t index);

@@ -194,7 +194,13 @@ static bool is_sound(const struct delivery_proof *proof,
         return false;
     }
     route = rf_route_of(all, delivery);
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        if (op->box.extent[d] == 0) {
+            return false;
+        }
+    }
     if (route->kind == RF_ROUTE_TAKES || op->src != route->from ||
+        (op->dst_mem != RF_MEM_INFER && op->dst_mem != RF_MEM_STAGE) ||
         delivery->split.dim >= RF_BOX_DIMS || delivery->split.parts == 0 ||
         delivery->split.parts > op->box.extent[delivery->split.dim] ||
         delivery->larger !=
@@ -212,6 +218,7 @@ static bool is_sound(const struct delivery_proof *proof,
     }
     return route->kind == RF_ROUTE_RING
                ? delivery->turn < route->n && delivery->pace == 1 &&
+                     delivery->split.parts <= route->n &&
                      delivery->takes == RF_NONE
                : delivery->split.parts == 1;
 }
@@ -242,7 +249,8 @@ static bool fits(const struct delivery_proof *proof,
     const struct rf_schedule *schedule = proof->of->schedule;
     const uint32_t round = delivery->op.round;
     uint64_t chunks = rf_delivery_chunks(delivery), rounds;
-    return rf_delivery_ops(proof->all, delivery) <=
+    return chunks - 1 <= UINT32_MAX - delivery->op.task &&
+           rf_delivery_ops(proof->all, delivery) <=
                schedule->n_world_ops - proof->next_id &&
            round < schedule->n_rounds &&
            rf_mul_u64(chunks, delivery->pace, &rounds) &&
@@ -276,10 +284,12 @@ static enum rf_status check_dep(const struct delivery_proof *proof,
                                 const struct rf_delivery *delivery)
 {
     const struct rf_op *op = &delivery->op;
-    const struct rf_delivery *dep =
-        op->dep < op->id ? rf_delivery_find(proof->all, op->dep) : NULL;
+    struct rf_deliveries earlier = *proof->all;
+    const struct rf_delivery *dep;
     struct rf_op wrote;
-    if (dep == NULL || dep >= delivery || dep->op.id != op->dep) {
+    earlier.n = (size_t)(delivery - proof->all->of);
+    dep = rf_delivery_find(&earlier, op->dep);
+    if (dep == NULL || dep->op.id != op->dep) {
         return fault(proof, delivery, "reads what no earlier op wrote");
     }
     if (rf_route_of(proof->all, dep)->n != 1 || dep->takes != RF_NONE ||
@@ -394,10 +404,22 @@ static enum rf_status check_places(struct delivery_proof *proof,
 
 /* --- Tasks ---------------------------------------------------------------- */
 
-static bool same_task(const struct rf_delivery *a, const struct rf_delivery *b)
+/* The round in which the last chunk leaves the source. */
+static uint64_t last_begin(const struct rf_delivery *delivery)
 {
-    return a->route == b->route && a->op.task == b->op.task && a->tasks == 0 &&
-           b->tasks == 0 && a->op.round <= b->op.round;
+    return delivery->op.round +
+           (rf_delivery_chunks(delivery) - 1) * delivery->pace;
+}
+
+/* Whether `b` continues the task of `a` over the same tree, from its beginning
+ * to its end no earlier. */
+static bool same_task(const struct delivery_proof *proof,
+                      const struct rf_delivery *a, const struct rf_delivery *b)
+{
+    return a->route == b->route &&
+           rf_route_of(proof->all, a)->kind == RF_ROUTE_TREE &&
+           a->op.task == b->op.task && a->tasks == 0 && b->tasks == 0 &&
+           a->op.round <= b->op.round && last_begin(a) <= last_begin(b);
 }
 
 /* Checks rule 3 at a rank that is busy in rounds [first, end) of the tasks
@@ -410,59 +432,54 @@ static bool follows(struct rf_rank_state *rank, uint32_t task, uint32_t last,
     }
     rank->busy = true;
     rank->task = last;
-    rank->first_round = rank->end_round;
     rank->end_round = (uint32_t)end;
     return true;
 }
 
 /* Checks rule 3 for the deliveries of a task, which ends here. */
-static bool end_task(struct delivery_proof *proof)
+static enum rf_status end_task(struct delivery_proof *proof)
 {
     const struct rf_deliveries *all = proof->all;
     const struct rf_delivery *begun = proof->first, *last = proof->last;
     const struct rf_delivery_route *route;
-    const struct rf_stop *stops;
     uint64_t first, end, unused, more;
     uint32_t until;
-    bool good = true;
-    if (begun == NULL) {
-        return true;
-    }
+    bool good;
     proof->first = NULL;
+    if (begun == NULL || rf_route_is_local(all, rf_route_of(all, begun))) {
+        return RF_OK;
+    }
     route = rf_route_of(all, begun);
-    stops = rf_route_stops(all, route);
     more = rf_delivery_chunks(begun) - 1;
     until = begun->op.task + (uint32_t)more * begun->tasks;
-    if (route->n == 0 || stops[0].at.rank == route->from) {
-        return true; /* local copies */
-    }
-    if (begun->tasks > 0 && begun->pace == 0 && more > 0) {
-        return false;
-    }
+    /* Tasks of several chunks are one after the other. */
+    good = begun->tasks == 0 || begun->pace > 0 || more == 0;
     for (uint32_t i = 0; i < route->n && good; i++) {
+        const uint32_t rank = rf_route_stops(all, route)[i].at.rank;
         rf_delivery_busy(all, begun, i, &first, &unused);
         rf_delivery_busy(all, last, i, &unused, &end);
-        good = follows(&proof->of->ranks[stops[i].at.rank], begun->op.task,
-                       until, begun->op.round + first, last->op.round + end);
+        good = follows(&proof->of->ranks[rank], begun->op.task, until,
+                       begun->op.round + first, last->op.round + end);
     }
-    end = (rf_delivery_chunks(last) - 1) * last->pace + 1;
-    return good && follows(&proof->of->ranks[route->from], begun->op.task,
-                           until, begun->op.round, last->op.round + end);
+    good = good && follows(&proof->of->ranks[route->from], begun->op.task,
+                           until, begun->op.round, last_begin(last) + 1);
+    return good
+               ? RF_OK
+               : fault(proof, begun, "comes before the end of an earlier task");
 }
 
-static bool follows_tasks(struct delivery_proof *proof,
-                          const struct rf_delivery *delivery)
+static enum rf_status follows_tasks(struct delivery_proof *proof,
+                                    const struct rf_delivery *delivery)
 {
-    bool good = true;
     if (!proof->of->plan->spec->serialize) {
-        return true;
+        return RF_OK;
     }
-    if (proof->first == NULL || !same_task(proof->last, delivery)) {
-        good = end_task(proof);
+    if (proof->first == NULL || !same_task(proof, proof->last, delivery)) {
+        RF_TRY(end_task(proof));
         proof->first = delivery;
     }
     proof->last = delivery;
-    return good;
+    return RF_OK;
 }
 
 /* --- All together --------------------------------------------------------- */
@@ -478,11 +495,7 @@ static enum rf_status check_delivery(struct delivery_proof *proof,
     status = check_source(proof, delivery);
     RF_THEN(status, check_boxes(proof, delivery));
     RF_THEN(status, check_places(proof, delivery));
-    if (status == RF_OK && !follows_tasks(proof, delivery)) {
-        status = fault(proof, delivery,
-                       "comes before the end of an earlier "
-                       "task");
-    }
+    RF_THEN(status, follows_tasks(proof, delivery));
     proof->next_id +=
         status == RF_OK ? rf_delivery_ops(proof->all, delivery) : 0;
     return status;
@@ -518,10 +531,7 @@ enum rf_status rf_deliveries_prove(struct rf_schedule_proof *of)
     for (size_t i = 0; status == RF_OK && i < proof.all->n; i++) {
         status = check_delivery(&proof, &proof.all->of[i]);
     }
-    if (status == RF_OK && !end_task(&proof)) {
-        status = rf_err_set(of->err, RF_ERR_INTERNAL,
-                            "schedule: the last task comes too early");
-    }
+    RF_THEN(status, end_task(&proof));
     if (status == RF_OK && proof.next_id != of->schedule->n_world_ops) {
         status = rf_err_set(of->err, RF_ERR_INTERNAL,
                             "schedule: has lost or gained ops");

@@ -101,7 +101,8 @@ static void add_ops(struct rf_in_place_set *set, const struct rf_plan *plan,
     free(forwarded);
 }
 
-/* Only what goes to a single stop can stay: other stops forward it. */
+/* Only what goes to a single stop can stay: on longer routes a stop sends, or
+ * reads what another has. */
 static void add_deliveries(struct rf_in_place_set *set,
                            const struct rf_plan *plan,
                            const struct rf_deliveries *all)
@@ -117,13 +118,12 @@ static void add_deliveries(struct rf_in_place_set *set,
     }
     for (size_t i = 0; i < all->n; i++) {
         const struct rf_delivery *delivery = &all->of[i];
-        const uint64_t chunks = rf_delivery_chunks(delivery);
-        const bool alone =
-            rf_route_of(all, delivery)->n == 1 && delivery->split.parts == 1;
-        for (uint64_t k = 0; alone && k < chunks; k++) {
+        if (rf_route_of(all, delivery)->n == 1) {
             struct rf_op op;
-            rf_delivery_op(all, delivery, &(struct rf_delivery_step){k, 0, 0},
+            rf_delivery_op(all, delivery, &(struct rf_delivery_step){0, 0, 0},
                            &op);
+            op.box =
+                delivery->op.box; /* it begins where the first chunk does */
             add_op(set, plan, &op, forwarded[i]);
         }
     }

@@ -96,7 +96,7 @@ void rf_schedule_pairs(const struct rf_schedule *schedule,
 
 /* Calls `each` with a size in bytes and the number of ops of that size between
  * different ranks, until all are listed. The time is proportional to the stored
- * data. */
+ * data and the chunks. */
 typedef void (*rf_schedule_size_fn)(uint64_t bytes, uint64_t n_ops, void *data);
 void rf_schedule_sizes(const struct rf_schedule *schedule,
                        rf_schedule_size_fn each, void *data);

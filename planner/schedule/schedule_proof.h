@@ -38,7 +38,7 @@ struct rf_stage_write {
 };
 
 /* A box that appears once in a whole: a piece of inference memory (counted over
- * all ranks), what a route brings, or a delivery. */
+ * all ranks) or what a route brings. */
 struct rf_box_in {
     size_t whole;
     const struct rf_box *box;

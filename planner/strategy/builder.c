@@ -90,10 +90,11 @@ void rf_builder_fail_memory(struct rf_builder *builder)
     }
     rf_format_bytes(rf_memory_available(), available, sizeof(available));
     builder->status = rf_err_set(builder->err, RF_ERR_NOMEM,
-                                 "the schedule has more than %" PRIu64
-                                 " operations, too many for the %s of memory "
-                                 "available; raise chunk_bytes or bucket_bytes",
-                                 builder->schedule->n_world_ops - 1, available);
+                                 "the schedule, %" PRIu64
+                                 " operations so far, does not fit into the "
+                                 "%s of memory available; raise chunk_bytes or "
+                                 "bucket_bytes",
+                                 builder->schedule->n_world_ops, available);
 }
 
 bool rf_builder_grow(struct rf_builder *builder, void **items, size_t n,

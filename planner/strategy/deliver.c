@@ -19,8 +19,8 @@ struct rf_built_route {
 
 /* --- Routes --------------------------------------------------------------- */
 
-uint32_t rf_builder_route(struct rf_builder *builder,
-                          const struct rf_delivery_route *route)
+uint32_t rf_builder_begin_route(struct rf_builder *builder,
+                                const struct rf_delivery_route *route)
 {
     struct rf_deliveries *all = builder->schedule->deliveries;
     if (all == NULL) {
@@ -39,7 +39,8 @@ uint32_t rf_builder_stop(struct rf_builder *builder, const struct rf_holder *at,
     struct rf_deliveries *all = builder->schedule->deliveries;
     struct rf_delivery_route *route = &all->routes[all->n_routes - 1];
     struct rf_stop stop = {.at = *at, .parent = parent, .depth = 1};
-    if (!rf_builder_grow(builder, (void **)&all->stops, all->n_stops,
+    if (builder->status != RF_OK ||
+        !rf_builder_grow(builder, (void **)&all->stops, all->n_stops,
                          &all->stops_capacity, sizeof(stop))) {
         return RF_NONE;
     }
@@ -170,8 +171,7 @@ void rf_builder_occupy_route(struct rf_builder *builder,
     const struct rf_delivery_route *route = rf_route_of(all, delivery);
     const struct rf_stop *stops = rf_route_stops(all, route);
     const uint64_t begin = delivery->op.round;
-    if (!builder->spec->serialize || route->n == 0 ||
-        stops[0].at.rank == route->from) { /* a local copy */
+    if (!builder->spec->serialize || rf_route_is_local(all, route)) {
         return;
     }
     for (uint32_t i = 0; i < route->n; i++) {

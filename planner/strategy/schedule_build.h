@@ -21,8 +21,8 @@
 enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
                                  struct rf_schedule **out,
                                  struct rf_err *err) RF_MUST_CHECK;
-/* The world's schedule, or NULL if it would store more than `max_ops`
- * operations, which bound its memory. */
+/* The world's schedule, or NULL if its readers would visit more than `max_ops`
+ * operations, which bound their memory and time. */
 enum rf_status rf_schedule_build_up_to(const struct rf_plan *plan,
                                        uint64_t max_ops,
                                        struct rf_schedule **out,

@@ -90,13 +90,16 @@ uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,
 void rf_builder_occupy(struct rf_builder *builder, uint32_t src, uint32_t dst,
                        uint32_t round);
 
-/* Begins a route (delivery.h) without stops; returns its number. */
-uint32_t rf_builder_route(struct rf_builder *builder,
-                          const struct rf_delivery_route *route);
-/* Adds a stop to the route begun last; returns its index there. */
+/* Begins a route (delivery.h) without stops; returns its number. Pointers to
+ * routes and stops hold until the next one is added. */
+uint32_t rf_builder_begin_route(struct rf_builder *builder,
+                                const struct rf_delivery_route *route);
+/* Adds a stop to the route begun last; returns its index there, RF_NONE after a
+ * failure. */
 uint32_t rf_builder_stop(struct rf_builder *builder, const struct rf_holder *at,
                          uint32_t parent);
-/* Ends a route: counts what its deliveries moved. None may follow. */
+/* Ends a route: counts what its deliveries moved. None may follow. A node's
+ * schedule forgets it if it is the last: end routes in reverse order. */
 void rf_builder_end_route(struct rf_builder *builder, uint32_t route);
 
 /* The first round in which all ranks of a route are free; 0 unless serialised.

@@ -147,7 +147,7 @@ static void build_tree(struct gather *gather, uint32_t *place)
     uint32_t *head = rf_xmalloc(world->n_nodes * sizeof(*head));
     uint32_t *first = rf_xmalloc(world->n_nodes * sizeof(*first));
     uint32_t root_node = node_of(gather, gather->root), parent = RF_NONE;
-    gather->tree = rf_builder_route(
+    gather->tree = rf_builder_begin_route(
         gather->builder, &(struct rf_delivery_route){.kind = RF_ROUTE_TREE,
                                                      .from = gather->root});
     memset(first, 0xff, world->n_nodes * sizeof(*first));
@@ -185,7 +185,7 @@ static void build_takes(struct gather *gather, const uint32_t *place)
 {
     for (size_t u = 0; u < gather->units.n; u++) {
         const struct rf_unit_task *unit = &gather->units.of[u];
-        gather->takes[u] = rf_builder_route(
+        gather->takes[u] = rf_builder_begin_route(
             gather->builder, &(struct rf_delivery_route){.kind = RF_ROUTE_TAKES,
                                                          .from = gather->tree,
                                                          .family = unit->family,
@@ -203,7 +203,7 @@ static uint32_t route_to_root(struct gather *gather, uint32_t rank)
 {
     if (gather->to_root[rank] == RF_NONE) {
         const struct rf_holder root = stage_of(gather->root);
-        gather->to_root[rank] = rf_builder_route(
+        gather->to_root[rank] = rf_builder_begin_route(
             gather->builder,
             &(struct rf_delivery_route){.kind = RF_ROUTE_TREE, .from = rank});
         rf_builder_stop(gather->builder, &root, RF_NONE);

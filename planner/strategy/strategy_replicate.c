@@ -305,7 +305,7 @@ static uint32_t begin_route(const struct replication *maker,
                             const struct rf_work *work, enum rf_route_kind kind,
                             uint32_t from)
 {
-    return rf_builder_route(
+    return rf_builder_begin_route(
         maker->builder,
         &(struct rf_delivery_route){.kind = kind,
                                     .from = from,
@@ -372,16 +372,16 @@ static uint32_t build_chain(const struct replication *maker,
     return n_groups;
 }
 
-/* Makes the delivery of a work from `from` over a route that has its stops. */
+/* Makes the delivery of a work from `from` over a route that has its stops. The
+ * place at the receiver is any; each op has its own. */
 static struct rf_delivery make_delivery(const struct replication *maker,
                                         const struct rf_work *work,
                                         uint32_t route,
                                         const struct rf_op_end *from)
 {
     struct rf_builder *builder = maker->builder;
-    const struct rf_deliveries *all = builder->schedule->deliveries;
-    const struct rf_op_end to = rf_op_end_of_piece(
-        builder, &rf_route_stops(all, &all->routes[route])->at, RF_MEM_INFER);
+    const struct rf_op_end to =
+        rf_op_end_of_piece(builder, receiver_of(maker, work, 0), RF_MEM_INFER);
     const struct rf_op_draft step = {.family = family_of(maker, work),
                                      .box = box_of(maker, work),
                                      .dep = RF_NO_OP,
@@ -437,7 +437,8 @@ static void emit_chain(const struct replication *maker,
     const uint32_t n_heads = build_chain(maker, work);
     struct rf_delivery delivery = make_delivery(maker, work, route, &from);
     rf_delivery_cut(&delivery, 1, max_elements);
-    if (paced && !maker->builder->spec->serialize) {
+    if (paced && !maker->builder->spec->serialize &&
+        maker->builder->status == RF_OK) {
         keep_pace(maker, &delivery, n_heads);
     }
     deliver(maker, &delivery);
@@ -528,7 +529,7 @@ static void emit_works(struct replication *maker, const uint32_t *order)
     uint64_t chunk = chunk_bytes(maker);
     struct arrived *parts = rf_xcalloc(maker->works.n, sizeof(*parts));
     size_t far = 0; /* works that cross nodes come first */
-    for (size_t i = 0; i < maker->works.n; i++) {
+    for (size_t i = 0; i < maker->works.n && builder->status == RF_OK; i++) {
         const struct rf_work *work = &maker->works.works[order[i]];
         uint32_t from = maker->works.pool[work->sources + work->source].rank;
         uint32_t to = maker->works.pool[work->receivers].rank;
@@ -546,14 +547,15 @@ static void emit_works(struct replication *maker, const uint32_t *order)
             emit_chain(maker, work, elements, true);
         }
     }
-    for (size_t i = 0; i < far && strategy == RF_ALLGATHER; i++) {
+    for (size_t i = 0;
+         i < far && strategy == RF_ALLGATHER && builder->status == RF_OK; i++) {
         const struct rf_work *work = &maker->works.works[order[i]];
         complete_part(
             maker, work,
             rf_builder_elements(builder, family_of(maker, work), chunk),
             &parts[i]);
     }
-    for (size_t i = far; i < maker->works.n; i++) {
+    for (size_t i = far; i < maker->works.n && builder->status == RF_OK; i++) {
         emit_chain(maker, &maker->works.works[order[i]], UINT64_MAX, false);
     }
     free(parts);

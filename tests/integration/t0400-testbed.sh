@@ -78,8 +78,8 @@ test_the_commands_for_ssh_in_the_readme_work() {
     status=$?
     cat commands ssh/config out err >&2
     expect_exit 0
-    expect_verified "$(result split-method=host)"
-    expect_verified "$(result split-method=tcp)"
+    expect_verified "$(result split-strategy=send_recv)"
+    expect_verified "$(result split-strategy=broadcast)"
 }
 
 sent_bytes() { # by all hosts together

@@ -243,7 +243,7 @@ TEST(test_faults_name_processes_that_cannot_be_ended)
     rf_run_faults_abort(faults);
     aborted(LAB_A, hung, 1, pids, 3);
     ck_assert_uint_eq(lab.attempt->n_faults, 2); /* no time was over */
-    assert_says(text_of(1), "processes 4711-4712, 5000 cannot");
+    assert_says(text_of(1), "processes 4711-4712, 5000 did not end");
 }
 
 LOOP_TEST(test_faults_count_phases_as_the_display_does, 3)

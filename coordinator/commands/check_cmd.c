@@ -338,12 +338,10 @@ static void advise_start(struct check_app *check, const char *host,
     }
     rf_findings_add(
         &check->findings, RF_ADVICE_WARNING, host,
-        "took %.1f s to start: %.1f s to log in (waiting "
-        "for launch.parallel and copying for launch.deploy included), %.1f s "
-        "until the "
-        "worker answered (start-up files of the login shell and "
-        "launch.wrap included), %.1f s to look for devices and connect "
-        "back",
+        "took %.1f s to start: %.1f s to log in (waiting for launch.parallel "
+        "and copying for launch.deploy included), %.1f s until the worker "
+        "answered (start-up files of the login shell and launch.wrap "
+        "included), %.1f s to look for devices and connect back",
         (double)start->hello_ns / 1e9, (double)start->stream_ns / 1e9,
         (double)(start->answer_ns - start->stream_ns) / 1e9,
         (double)(start->hello_ns - start->answer_ns) / 1e9);

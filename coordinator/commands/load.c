@@ -92,9 +92,8 @@ static enum rf_status allocate(const struct rf_cli *cli, json_t *document,
         return rf_jnode_fail(
             &method, err,
             "\"slurm\" needs a Slurm job (SLURM_JOB_ID is not set): run this "
-            "in an sbatch script or as \"salloc -N NODES refit-coord ...\", or "
-            "set "
-            "launch.slurm.options to request a job");
+            "in an sbatch script or as \"salloc -N NODES refit-coord ...\", "
+            "or set launch.slurm.options to request a job");
     }
     if (cli->config != NULL && strcmp(cli->config, "-") == 0) {
         return rf_jnode_fail(&method, err,

@@ -91,6 +91,7 @@ const struct rf_stop *rf_route_stops(const struct rf_deliveries *all,
 /* Whether nothing on the route leaves the source's rank. */
 bool rf_route_is_local(const struct rf_deliveries *all,
                        const struct rf_delivery_route *route);
+
 /* Cuts delivery->op.box into at most `parts` parts and these into chunks of at
  * most `max_elements`; sets split, larger and chunking. */
 void rf_delivery_cut(struct rf_delivery *delivery, uint32_t parts,

@@ -61,6 +61,12 @@ static bool stages(const struct rf_deliveries *all,
     return route->n == 0 || rf_route_stops(all, route)->at.piece == NULL;
 }
 
+static bool is_staging_tree(const struct rf_deliveries *all,
+                            const struct rf_delivery_route *route)
+{
+    return route->kind == RF_ROUTE_TREE && stages(all, route);
+}
+
 /* Whether the numbers of a route are in range. */
 static bool has_range(const struct delivery_proof *proof, size_t number)
 {
@@ -120,8 +126,7 @@ static enum rf_status check_stops(const struct delivery_proof *proof,
 {
     const struct rf_delivery_route *route = &proof->all->routes[number];
     const struct rf_stop *stops = rf_route_stops(proof->all, route);
-    const bool staged =
-        stages(proof->all, route) && route->kind == RF_ROUTE_TREE;
+    const bool staged = is_staging_tree(proof->all, route);
     for (uint32_t i = 0; i < route->n; i++) {
         if (stops[i].at.rank >= proof->of->plan->world->n_ranks ||
             (stops[i].at.piece == NULL) != staged) {
@@ -147,17 +152,19 @@ static bool are_apart(const struct delivery_proof *proof)
     uint32_t *routes_to =
         rf_xcalloc(proof->of->plan->world->n_ranks, sizeof(*routes_to));
     bool apart = true;
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < all->n_routes; i++) {
-            const struct rf_delivery_route *route = &all->routes[i];
-            const struct rf_stop *stops = rf_route_stops(all, route);
-            for (uint32_t k = 0; route->kind == RF_ROUTE_TREE &&
-                                 stages(all, route) && k < route->n;
-                 k++) {
-                routes_to[stops[k].at.rank] += pass == 0;
-                apart &= route->n == 1 || routes_to[stops[k].at.rank] == 1 ||
-                         pass == 0;
-            }
+    for (size_t i = 0; i < all->n_routes; i++) {
+        const struct rf_delivery_route *route = &all->routes[i];
+        const struct rf_stop *stops = rf_route_stops(all, route);
+        for (uint32_t k = 0; is_staging_tree(all, route) && k < route->n; k++) {
+            routes_to[stops[k].at.rank]++;
+        }
+    }
+    for (size_t i = 0; i < all->n_routes; i++) {
+        const struct rf_delivery_route *route = &all->routes[i];
+        const struct rf_stop *stops = rf_route_stops(all, route);
+        const bool several = is_staging_tree(all, route) && route->n > 1;
+        for (uint32_t k = 0; several && k < route->n; k++) {
+            apart &= routes_to[stops[k].at.rank] == 1;
         }
     }
     free(routes_to);
@@ -512,7 +519,7 @@ static enum rf_status check_brought(const struct delivery_proof *proof)
     bool filled;
     for (size_t i = 0; i < all->n_routes; i++) {
         const struct rf_delivery_route *route = &all->routes[i];
-        if (route->kind != RF_ROUTE_TREE || !stages(all, route)) {
+        if (!is_staging_tree(all, route)) {
             elements[i] = rf_box_elements(&route->box);
         }
     }
@@ -548,9 +555,7 @@ void rf_deliveries_prove_alike(struct rf_schedule_proof *of)
     for (size_t i = 0; i < all->n_routes; i++) {
         const struct rf_delivery_route *route = &all->routes[i];
         const struct rf_stop *stops = rf_route_stops(all, route);
-        for (uint32_t k = 1;
-             route->kind == RF_ROUTE_TREE && stages(all, route) && k < route->n;
-             k++) {
+        for (uint32_t k = 1; is_staging_tree(all, route) && k < route->n; k++) {
             memcpy(of->ranks[stops[k].at.rank].used,
                    of->ranks[stops[0].at.rank].used, sizeof(of->ranks->used));
         }

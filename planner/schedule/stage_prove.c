@@ -182,7 +182,8 @@ enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
                                         const struct rf_op *op, uint32_t dst,
                                         uint32_t round)
 {
-    if (op->dst_mem != RF_MEM_STAGE || op->bucket == RF_NO_BUCKET) {
+    if (op->dst_mem != RF_MEM_STAGE || op->bucket == RF_NO_BUCKET ||
+        op->dst_piece != RF_NONE) {
         return rf_schedule_proof_fault(proof, op,
                                        "writes where nothing may be written");
     }

@@ -248,26 +248,6 @@ static void make_replicas(struct planned *lab, const struct replicas *of)
                   "%s", lab->err.text);
 }
 
-/* On links of 1 GB/s and nothing else. */
-static double ms_of(const struct planned *lab)
-{
-    const char *node_names[512];
-    struct rf_simulated found;
-    AUTO(rf_capacities) links;
-    lab_links(&links, lab->world->n_nodes, 0, 0, 1);
-    for (size_t n = 0; n < RF_ARRAY_SIZE(node_names); n++) {
-        node_names[n] = "node";
-    }
-    ck_assert_int_eq(
-        rf_simulate(&(struct rf_simulate_env){.plan = lab->plan,
-                                              .schedule = lab->schedule,
-                                              .links = &links,
-                                              .node_names = node_names},
-                    &found, NULL),
-        RF_OK);
-    return found.ms;
-}
-
 /* The last one goes through all ranks, not all nodes. */
 #define LONG_CHAINS 3
 static const char *const relayed[] = {"broadcast", "hierarchical", "allgather",
@@ -286,7 +266,7 @@ LOOP_TEST(test_simulate_fills_chains_like_single_ops, RF_ARRAY_SIZE(relayed))
         double exact, found;
         make_replicas(&lab, &of);
         exact = lab_time(&lab, 1e6);
-        found = ms_of(&lab);
+        found = lab_ms(&lab, lab.schedule, 0);
         ck_assert_msg(found >= 0.92 * exact && found <= 1.03 * exact,
                       "%s from %u x %u: %.4f ms instead of %.4f", of.strategy,
                       of.from, of.slots, found, exact);
@@ -311,7 +291,7 @@ TEST(test_simulate_takes_turns_with_broadcasts)
         assert_ok(rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err),
                   lab.err);
         ck_assert_ptr_nonnull(lab.schedule->deliveries);
-        found = ms_of(&lab);
+        found = lab_ms(&lab, lab.schedule, 0);
         ck_assert_msg(found >= 0.98 * exact && found <= 1.05 * exact,
                       "from %u x %u: %.4f ms instead of %.4f", of.from,
                       of.slots, found, exact);
@@ -337,7 +317,7 @@ LOOP_TEST(test_simulate_fills_the_longest_chains, LONG_CHAINS)
                        ? nodes[i] * whole
                        : whole + nodes[i] * 1e-6 *
                                      (double)rf_op_bytes(lab.schedule->ops);
-        found = ms_of(&lab);
+        found = lab_ms(&lab, lab.schedule, 0);
         ck_assert_msg(found >= 0.99 * expected && found <= 1.4 * expected,
                       "%s to %u nodes: %.4f ms instead of %.4f", of.strategy,
                       of.to, found, expected);

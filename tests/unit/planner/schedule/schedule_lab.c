@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "planner/predict/simulate.h"
 #include "planner/schedule/delivery.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/unit/unit.h"
 
 enum rf_status lab_make(struct planned *lab, const char *model,
                         const char *scenario, const uint32_t *slots,
@@ -47,4 +49,27 @@ void lab_links(struct rf_capacities *links, uint32_t n, double copy,
             links->pair_gbytes_per_s[i * n + k] = pair;
         }
     }
+}
+
+double lab_ms(const struct planned *lab, const struct rf_schedule *schedule,
+              double latency_us)
+{
+    const char *node_names[512];
+    struct rf_simulated found;
+    AUTO(rf_capacities) links;
+    lab_links(&links, lab->world->n_nodes, 0, 0, 1);
+    for (size_t n = 0; n < RF_ARRAY_SIZE(node_names); n++) {
+        node_names[n] = "node";
+    }
+    for (uint32_t i = 0; i < links.n_nodes * links.n_nodes; i++) {
+        links.pair_latency_us[i] = latency_us;
+    }
+    ck_assert_int_eq(
+        rf_simulate(&(struct rf_simulate_env){.plan = lab->plan,
+                                              .schedule = schedule,
+                                              .links = &links,
+                                              .node_names = node_names},
+                    &found, NULL),
+        RF_OK);
+    return found.ms;
 }

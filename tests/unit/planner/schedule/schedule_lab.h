@@ -34,6 +34,11 @@ const char *lab_execute(const struct planned *lab, unsigned seed);
  */
 double lab_time(const struct planned *lab, double capacity);
 
+/* The predicted time of a schedule of at most 512 nodes, with links of 1 GB/s
+ * and nothing else. */
+double lab_ms(const struct planned *lab, const struct rf_schedule *schedule,
+              double latency_us);
+
 /* Figures of `n` equal nodes; rf_capacities_free() ends them. */
 void lab_links(struct rf_capacities *links, uint32_t n, double copy,
                double copy1, double pair);

@@ -8,7 +8,6 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "planner/predict/simulate.h"
 #include "planner/schedule/delivery.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
@@ -266,6 +265,7 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
         {"start", .wide = &op->box.start[RF_DIM_TENSOR], .unit = 1},
         {"extent", .wide = &op->box.extent[RF_DIM_TENSOR], .unit = 1},
         {"layers", .wide = &op->box.extent[RF_DIM_LAYER], .unit = 1},
+        {"piece written", .narrow = &op->dst_piece, .unit = 1},
         {"memory read", .memory = &op->src_mem},
         {"memory written", .memory = &op->dst_mem},
         {"route", .narrow = &delivery->route, .unit = 1},
@@ -399,29 +399,6 @@ TEST(test_ring_memory_grows_with_the_receivers_alone)
     ck_assert_uint_lt(many.kept, 9 * few.kept);
 }
 
-static double ms_of(const struct planned *lab,
-                    const struct rf_schedule *schedule, double latency_us)
-{
-    const char *node_names[512];
-    struct rf_simulated found;
-    AUTO(rf_capacities) links;
-    lab_links(&links, lab->world->n_nodes, 0, 0, 1);
-    for (size_t n = 0; n < RF_ARRAY_SIZE(node_names); n++) {
-        node_names[n] = "node";
-    }
-    for (uint32_t i = 0; i < links.n_nodes * links.n_nodes; i++) {
-        links.pair_latency_us[i] = latency_us;
-    }
-    ck_assert_int_eq(
-        rf_simulate(&(struct rf_simulate_env){.plan = lab->plan,
-                                              .schedule = schedule,
-                                              .links = &links,
-                                              .node_names = node_names},
-                    &found, NULL),
-        RF_OK);
-    return found.ms;
-}
-
 /* Beside single ops and their flows, on links of 1 GB/s; the last world is so
  * large that hops are put together. */
 LOOP_TEST(test_ring_takes_as_long_as_its_ops, 5)
@@ -457,8 +434,8 @@ LOOP_TEST(test_ring_takes_as_long_as_its_ops, 5)
               lab.err);
     ck_assert_int_eq(rf_schedule_build(lab.plan, RF_NONE, &schedule, NULL),
                      RF_OK);
-    single = ms_of(&lab, lab.schedule, cases[_i].latency_us);
-    rings = ms_of(&lab, schedule, cases[_i].latency_us);
+    single = lab_ms(&lab, lab.schedule, cases[_i].latency_us);
+    rings = lab_ms(&lab, schedule, cases[_i].latency_us);
     exact = cases[_i].to > 16 ? single : lab_time(&lab, 1e6);
     ck_assert_msg(rings >= 0.95 * RF_MIN(exact, single) &&
                       rings <= 1.06 * RF_MAX(exact, single),

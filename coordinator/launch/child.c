@@ -12,9 +12,10 @@
 #include "coordinator/launch/launch_internal.h"
 
 #define DRAIN_MS 500
-/* From SIGTERM to SIGKILL with `force`: an agent has to kill its ranks and
- * remove their files, which takes a crowded machine more than a second. */
-#define FORCE_MS 3000
+/* From SIGTERM to SIGKILL with `force`, less than a forced run waits for its
+ * agents: an agent kills its ranks and removes their files, but a rank that
+ * flushes a file does not die before the disk has it. */
+#define FORCE_MS 8000
 
 enum child_state {
     CHILD_UP,

@@ -28,9 +28,17 @@ base='{
     base=$(jq '.scenarios[0].method -= ["ucx"]' <<<"$base")
 jq -r '.scenarios[].method[]' <<<"$base" | sort >"$work/methods"
 
-# Those that are tried.
-calls=$(sed -nE 's/^ +\{"([a-z0-9_]+)", RF_CALLS_OF_.*/\1/p' \
-    "$RF_TOP/common/system_calls.c")
+# Of the two errors each call gets one in turn, these get both: a C library may
+# fall back for one of them alone. With ALL_CALLS all do.
+both=' epoll_create1 memfd_create accept4 pidfd_open close_range clone3 '
+
+# Those that are tried: of calls with the same users the first. With ALL_CALLS,
+# as in `make check-faults`, all of them.
+calls=$(sed -nE 's/^ +\{"([a-z0-9_]+)", (RF_CALLS_OF_[A-Z_ |]+).*/\1 \2/p' \
+    "$RF_TOP/common/system_calls.c" |
+    awk -v all="${ALL_CALLS-}" -v both="$both" '
+        { users = $0; sub(/^[^ ]+ /, "", users) }
+        all || !seen[users]++ || index(both, " " $1 " ") { print $1 }')
 
 # Leaves what `check` says, what a run of all methods says, and which ran.
 refused() { # CALL ERROR
@@ -62,10 +70,6 @@ expect_agreement() { # CALL ERROR
         { [ -s unusable ] || grep -qx 'exit 0' check; }
 }
 
-# Of the two errors each call gets one in turn, these get both: a C library may
-# fall back for one of them alone. `make check-faults` tries both for all.
-both=' epoll_create1 memfd_create accept4 pidfd_open close_range clone3 '
-
 # Several at once.
 go_through() { # CALL...
     local call error=ENOSYS errors case
@@ -74,7 +78,7 @@ go_through() { # CALL...
         [ $? != 3 ] || continue # other machines have other calls
         [ "$error" = EPERM ] && error=ENOSYS || error=EPERM
         errors=$error
-        [[ -z ${BOTH_ERRORS-} && $both != *" $call "* ]] ||
+        [[ -z ${ALL_CALLS-} && $both != *" $call "* ]] ||
             errors='EPERM ENOSYS'
         for error in $errors; do
             mkdir "$call-$error"
@@ -106,8 +110,10 @@ test_methods_that_can_be_used_run_and_others_name_the_call() {
 
 test_calls_with_a_fall_back_are_no_need() {
     local case
-    go_through pidfd_open madvise process_vm_readv process_vm_writev \
-        close_range set_mempolicy timerfd_create shmget fadvise64
+    go_through pidfd_open close_range timerfd_create
+    [ -z "${ALL_CALLS-}" ] ||
+        go_through madvise process_vm_readv process_vm_writev set_mempolicy \
+            shmget fadvise64
     for case in *-*/; do
         expect_no_text "$case/unusable" .
     done

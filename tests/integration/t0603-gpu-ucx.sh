@@ -36,8 +36,7 @@ test_long_runs_go_without_packing_and_steps_keep_their_order() {
                 FAKE_CUDA_SLOW: "'"$stream"':300"} |
             .scenarios[0] += {bucket_bytes: [16384, 1048576],
                 yardstick: false,
-                infer: {dp: 2, layout: "vllm"},
-                strategy: ["send_recv", "hierarchical"]}'
+                infer: {dp: 2, layout: "vllm"}, strategy: "hierarchical"}'
         coord_exits 0 cluster.json -o "slow-$stream"
         cluster '.launch.env += {REFIT_DIRECT_BYTES: "0",
                 FAKE_CUDA_SLOW: "'"$stream"':1500"} |
@@ -130,7 +129,7 @@ test_a_device_that_fails_is_named() {
 }
 
 test_a_stuck_exchange_ends_at_its_deadline_and_says_where() {
-    cluster '.scenarios[0] += {timeout_s: 3, iterations: 3}'
+    cluster '.scenarios[0] += {timeout_s: 1, iterations: 3}'
     REFIT_TEST_STALL=1:1 coord_exits 1 cluster.json
     expect_json "$(result s)" '.status == "failed"'
     expect_text err 'localhost:[0-9]: warning: stopped in step [0-9]+ of [0-9]+, an exchange with rank .*1'

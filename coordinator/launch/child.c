@@ -12,11 +12,6 @@
 #include "coordinator/launch/launch_internal.h"
 
 #define DRAIN_MS 500
-/* From SIGTERM to SIGKILL with `force`, less than a forced run waits for its
- * agents: an agent kills its ranks and removes their files, but a rank that
- * flushes a file does not die before the disk has it. */
-#define FORCE_MS 8000
-
 enum child_state {
     CHILD_UP,
     CHILD_GRACE,  /* asked to end; next: SIGTERM */
@@ -89,13 +84,15 @@ static void send_signal(struct rf_child *child, int signal)
     }
 }
 
-/* Sends SIGTERM; SIGKILL follows after the grace. */
-static void terminate(struct rf_child *child, uint64_t grace_ms)
+/* Sends SIGTERM; SIGKILL follows after the grace: an agent kills its ranks and
+ * removes their files, but a rank that flushes a file does not die before the
+ * disk has it. */
+static void terminate(struct rf_child *child)
 {
     child->state = CHILD_TERM;
     send_signal(child, SIGTERM); /* lets it remove its ranks' files */
     send_signal(child, SIGCONT); /* a stopped process handles no signal */
-    arm(child, grace_ms);
+    arm(child, child->grace_ms);
 }
 
 static void timer_cb(uv_timer_t *timer)
@@ -103,7 +100,7 @@ static void timer_cb(uv_timer_t *timer)
     struct rf_child *child = timer->data;
     switch (child->state) {
     case CHILD_GRACE:
-        terminate(child, child->grace_ms);
+        terminate(child);
         break;
     case CHILD_TERM:
         child->state = CHILD_KILLED;
@@ -124,9 +121,8 @@ void rf_child_stop(struct rf_child *child, bool force)
     if (child->state >= CHILD_KILLED) {
         return;
     }
-    if (force && (child->state < CHILD_TERM ||
-                  uv_timer_get_due_in(&child->timer) > FORCE_MS)) {
-        terminate(child, FORCE_MS);
+    if (force && child->state < CHILD_TERM) {
+        terminate(child);
     } else if (child->state == CHILD_UP) {
         child->state = CHILD_GRACE;
         arm(child, child->grace_ms);

@@ -36,9 +36,9 @@ struct rf_child *rf_child_start(uv_loop_t *loop,
                                 const struct rf_child_ops *ops, void *data,
                                 int *error);
 
-/* Sends SIGTERM to its process group after the order's grace, and SIGKILL after
- * the same time again; with `force`, SIGTERM at once and SIGKILL after three
- * seconds. Safe to repeat, with more force. */
+/* Sends SIGTERM to its process group after the order's grace, or at once with
+ * `force`, and SIGKILL after the same time again. Safe to repeat, with more
+ * force. */
 void rf_child_stop(struct rf_child *child, bool force);
 
 /* Call only after on_exit. NULL is fine. */

@@ -121,11 +121,10 @@ struct rf_launcher_ops {
     /* Ends the launch; on_exit (or on_fail) still comes. Close the stream
      * first: that orders the agent to end. Without `force` the agent then has
      * the order's grace before its connection is cut (ssh) or its process group
-     * gets SIGTERM and later SIGKILL (local). With `force` the first of these
-     * happens at once, and SIGKILL (local) follows after three seconds. Over
-     * ssh the agent is killed before the connection is cut. The agents of
-     * `slurm` end together: nothing happens until all are stopped. Safe to
-     * repeat, with more force. */
+     * gets SIGTERM and, after the same time again, SIGKILL (local). With
+     * `force` the first of these happens at once. Over ssh the agent is killed
+     * before the connection is cut. The agents of `slurm` end together: nothing
+     * happens until all are stopped. Safe to repeat, with more force. */
     void (*stop)(struct rf_launch *launch, bool force);
     /* Frees it; only after on_exit or on_fail. */
     void (*destroy)(struct rf_launch *launch);

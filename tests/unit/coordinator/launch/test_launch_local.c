@@ -106,6 +106,7 @@ TEST(test_launch_local_force_kills_the_whole_group)
 {
     struct seen seen;
     pid_t helper;
+    order.grace_ms = 500;
     start_script(&seen, "#!/bin/sh\ntrap '' TERM\nsleep 300 &\n"
                         "echo \"helper $!\"\nwait\n");
     await_stream(&seen, 1, 5);

@@ -224,7 +224,7 @@ test_first_exchange_that_nccl_gives_up_names_its_ranks() {
 # with whom they wait for.
 test_stuck_collective_names_its_ranks() {
     cluster '.launch.env.FAKE_NCCL_HANG = "1:2" |
-        .scenarios = [.scenarios[0] + {timeout_s: 1},
+        .scenarios = [.scenarios[0] + {timeout_s: 3},
             .scenarios[0] + {name: "s-next", method: "ipc"}]'
     coord_exits 1 cluster.json
     expect_verified "$(result s-next)"
@@ -240,7 +240,7 @@ test_stuck_collective_names_its_ranks() {
 }
 
 test_stuck_rank_of_ipc_is_named_by_the_others() {
-    cluster '.scenarios[0] += {method: "ipc", timeout_s: 1}'
+    cluster '.scenarios[0] += {method: "ipc", timeout_s: 3}'
     REFIT_TEST_STALL=1:1 coord_exits 1 cluster.json
     expect_json "$(result s)" '.errors | any(.rank == 0 and (.stderr |
         any(test("stopped after round 1 of 1, waiting for rank 1$"))))'

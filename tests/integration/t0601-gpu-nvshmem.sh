@@ -140,7 +140,7 @@ test_nvshmem_error_is_reported_with_the_last_words() {
 
 test_stuck_nvshmem_wait_ends_at_its_deadline_and_says_where() {
     cluster '.launch.env.FAKE_NVSHMEM_HANG = "3:2" |
-        .scenarios = [.scenarios[0] + {method: "nvshmem", timeout_s: 1},
+        .scenarios = [.scenarios[0] + {method: "nvshmem", timeout_s: 3},
             .scenarios[0] + {name: "s-next"}]'
     coord_exits 1 cluster.json
     expect_json "$(result s)" '.status == "failed"'

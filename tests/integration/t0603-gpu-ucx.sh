@@ -129,7 +129,7 @@ test_a_device_that_fails_is_named() {
 }
 
 test_a_stuck_exchange_ends_at_its_deadline_and_says_where() {
-    cluster '.scenarios[0] += {timeout_s: 1, iterations: 3}'
+    cluster '.scenarios[0] += {timeout_s: 2, iterations: 3}'
     REFIT_TEST_STALL=1:1 coord_exits 1 cluster.json
     expect_json "$(result s)" '.status == "failed"'
     expect_text err 'localhost:[0-9]: warning: stopped in step [0-9]+ of [0-9]+, an exchange with rank .*1'

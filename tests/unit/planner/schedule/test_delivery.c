@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/schedule/delivery.h"
+#include "planner/schedule/schedule_proof.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
 #include "tests/unit/unit.h"
@@ -337,9 +338,84 @@ LOOP_TEST(test_deliveries_that_are_lost_or_doubled_are_found, N_WORLDS)
     assert_says(lab.err.text, "exactly once");
     schedule->n_world_ops += ops;
     all->n++;
+    schedule->n_world_ops++;
+    ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, &lab.err), RF_OK);
+    assert_says(lab.err.text, "lost or gained");
+    schedule->n_world_ops--;
     ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     last->op.box.start[RF_DIM_TENSOR]++;
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+}
+
+/* What the source holds beside the box. */
+LOOP_TEST(test_delivery_of_a_box_that_its_route_does_not_bring_is_found,
+          N_WORLDS)
+{
+    AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, &worlds[_i]);
+    for (size_t i = 0; i < schedule->deliveries->n; i++) {
+        struct rf_op *op = &schedule->deliveries->of[i].op;
+        const struct rf_op before = *op;
+        const uint64_t extent = op->box.extent[RF_DIM_TENSOR];
+        op->box.start[RF_DIM_TENSOR] += extent;
+        op->src_offset += extent * op->src_stride[RF_DIM_TENSOR];
+        if (op->src_mem == RF_MEM_TRAIN &&
+            rf_schedule_proof_held(rf_plan_layout(lab.plan, RF_TRAIN, op->src),
+                                   op)) {
+            ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL),
+                             RF_OK);
+        }
+        *op = before;
+    }
+}
+
+LOOP_TEST(test_staging_memory_overwritten_too_early_is_found, N_WORLDS)
+{
+    AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, &worlds[_i]);
+    for (size_t i = 0; i < schedule->deliveries->n; i++) {
+        struct rf_op *op = &schedule->deliveries->of[i].op;
+        const uint32_t round = op->round;
+        if (op->dst_mem != RF_MEM_STAGE || op->bucket < RF_STAGE_SLOTS) {
+            continue;
+        }
+        for (uint32_t by = 1; by <= round; by *= 2) {
+            AUTO(rf_schedule) *worse = NULL;
+            op->round = round - by;
+            if (rf_schedule_prove(lab.plan, schedule, NULL) != RF_OK) {
+                continue;
+            }
+            ck_assert_int_eq(rf_schedule_build(lab.plan, RF_NONE, &worse, NULL),
+                             RF_OK);
+            worse->deliveries->of[i].op.round = op->round;
+            lab_list_ops(worse);
+            ck_assert_msg(rf_schedule_prove(lab.plan, worse, &lab.err) == RF_OK,
+                          "delivery %zu, %u rounds earlier: %s", i, by,
+                          lab.err.text);
+        }
+        op->round = round;
+    }
+}
+
+LOOP_TEST(test_routes_that_share_staging_memory_are_found, N_WORLDS)
+{
+    AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, &worlds[_i]);
+    struct rf_deliveries *all = schedule->deliveries;
+    size_t staged = 0;
+    while (staged < all->n_routes &&
+           (all->routes[staged].kind != RF_ROUTE_TREE ||
+            all->routes[staged].n < 2 ||
+            rf_route_stops(all, &all->routes[staged])->at.piece != NULL)) {
+        staged++;
+    }
+    if (staged < all->n_routes) {
+        const struct rf_delivery_route again = all->routes[staged];
+        RF_PUSH(all->routes, all->n_routes, all->routes_capacity, again);
+        ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, &lab.err),
+                         RF_OK);
+        assert_says(lab.err.text, "share staging memory");
+    }
 }
 
 /* Elements of another type, though nothing else shows it. */

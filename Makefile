@@ -224,7 +224,8 @@ unit_worker_LIBS := worker transport checkpoint planner common
 define RUNNER # PROGRAM,FOLDER,SOURCES
 $(1): $(BUILD)/tests/unit/main.o $(call objects,$(3)) $(unit_$(2)_PARTS) \
 	$(call lib,test $(unit_$(2)_LIBS)) | $(unit_$(2)_BESIDE)
-	$$(link) $$(unit_$(2)_LDLIBS) -lcheck -lsubunit -lrt $(COORD_LDLIBS)
+	$$(link) $$(unit_$(2)_LDLIBS) -Wl,--wrap=_mark_point -lcheck -lsubunit -lrt \
+	    $(COORD_LDLIBS)
 endef
 define UNIT
 $(call RUNNER,$(BUILD)/unit-$(1),$(1),$(filter %.c,\

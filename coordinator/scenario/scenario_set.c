@@ -26,26 +26,12 @@ struct rf_scenario_set {
     const struct rf_model *model;
     struct rf_scenario **kept; /* by index; NULL: not kept, or taken */
     uint64_t left_bytes;       /* of the budget */
-    size_t n_planned;
 };
 
-static void note(struct rf_scenario_set *scenarios,
-                 const struct rf_scenario *scenario)
+static void note(const struct rf_scenario *scenario)
 {
-    scenarios->n_planned++;
     rf_debug("scenario %s: planned in %.1f ms", scenario->spec->name,
              (double)scenario->built_ns / 1e6);
-}
-
-static enum rf_status plan(struct rf_scenario_set *scenarios, size_t index,
-                           struct rf_scenario **out, struct rf_err *err)
-{
-    enum rf_status status =
-        rf_scenario_build(scenarios->config, scenarios->model, index, out, err);
-    if (status == RF_OK) {
-        note(scenarios, *out);
-    }
-    return status;
 }
 
 /* Whether the file allows to skip a scenario that failed with `why`. */
@@ -143,29 +129,51 @@ static void keep(struct rf_scenario_set *scenarios,
     scenarios->kept[scenario->index] = scenario;
 }
 
-static struct rf_scenario_set *create(const struct rf_config *config,
-                                      const struct rf_model *model,
-                                      uint64_t budget_bytes)
+/* Builds a scenario of a configuration that keeps its scenarios. */
+static enum rf_status build_late(const struct rf_config *config,
+                                 const struct rf_model *model, size_t index,
+                                 struct rf_scenario **out, struct rf_err *err)
+{
+    struct rf_err why = {0};
+    const enum rf_status status =
+        rf_scenario_build(config, model, index, out, &why);
+    return status == RF_OK
+               ? RF_OK
+               : rf_err_set(err, status, "%s%s", why.text,
+                            may_skip(&config->scenarios[index], status)
+                                ? NO_SKIP
+                                : "");
+}
+
+/* `skips` is `config` if scenarios may be removed from it, otherwise NULL. */
+static enum rf_status plan_all(const struct rf_config *config,
+                               struct rf_config *skips,
+                               const struct rf_model *model,
+                               uint64_t budget_bytes,
+                               struct rf_scenario_set **out, struct rf_err *err)
 {
     struct rf_scenario_set *scenarios = rf_xcalloc(1, sizeof(*scenarios));
+    enum rf_status status = RF_OK;
     *scenarios = (struct rf_scenario_set){
         .config = config,
         .model = model,
         .kept = rf_xcalloc(config->n_scenarios + 1, sizeof(*scenarios->kept)),
         .left_bytes = budget_bytes};
-    return scenarios;
-}
-
-/* Hands out `scenarios` if all are planned; frees it otherwise. */
-static enum rf_status finish(struct rf_scenario_set *scenarios,
-                             enum rf_status status,
-                             struct rf_scenario_set **out)
-{
+    for (size_t i = 0; status == RF_OK && i < config->n_scenarios; i++) {
+        struct rf_scenario *scenario = NULL;
+        status = skips != NULL
+                     ? rf_scenario_set_try(skips, model, i, &scenario, err)
+                     : build_late(config, model, i, &scenario, err);
+        if (scenario != NULL) {
+            note(scenario);
+            keep(scenarios, scenario);
+        }
+    }
     if (status != RF_OK) {
         rf_scenario_set_destroy(scenarios);
         return status;
     }
-    rf_scenario_set_announce(scenarios->config);
+    rf_scenario_set_announce(config);
     *out = scenarios;
     return RF_OK;
 }
@@ -176,17 +184,7 @@ enum rf_status rf_scenario_set_plan(struct rf_config *config,
                                     struct rf_scenario_set **out,
                                     struct rf_err *err)
 {
-    struct rf_scenario_set *scenarios = create(config, model, budget_bytes);
-    enum rf_status status = RF_OK;
-    for (size_t i = 0; status == RF_OK && i < config->n_scenarios; i++) {
-        struct rf_scenario *scenario = NULL;
-        status = rf_scenario_set_try(config, model, i, &scenario, err);
-        if (scenario != NULL) {
-            note(scenarios, scenario);
-            keep(scenarios, scenario);
-        }
-    }
-    return finish(scenarios, status, out);
+    return plan_all(config, config, model, budget_bytes, out, err);
 }
 
 enum rf_status rf_scenario_set_plan_late(const struct rf_config *config,
@@ -195,20 +193,7 @@ enum rf_status rf_scenario_set_plan_late(const struct rf_config *config,
                                          struct rf_scenario_set **out,
                                          struct rf_err *err)
 {
-    struct rf_scenario_set *scenarios = create(config, model, budget_bytes);
-    enum rf_status status = RF_OK;
-    for (size_t i = 0; status == RF_OK && i < config->n_scenarios; i++) {
-        struct rf_scenario *scenario = NULL;
-        struct rf_err why = {0};
-        status = plan(scenarios, i, &scenario, &why);
-        if (status == RF_OK) {
-            keep(scenarios, scenario);
-        } else {
-            rf_err_set(err, status, "%s%s", why.text,
-                       may_skip(&config->scenarios[i], status) ? NO_SKIP : "");
-        }
-    }
-    return finish(scenarios, status, out);
+    return plan_all(config, NULL, model, budget_bytes, out, err);
 }
 
 void rf_scenario_set_destroy(struct rf_scenario_set *scenarios)
@@ -229,7 +214,10 @@ enum rf_status rf_scenario_set_take(struct rf_scenario_set *scenarios,
 {
     struct rf_scenario *scenario = scenarios->kept[index];
     if (scenario == NULL) {
-        return plan(scenarios, index, out, err);
+        RF_TRY(rf_scenario_build(scenarios->config, scenarios->model, index,
+                                 out, err));
+        note(*out);
+        return RF_OK;
     }
     scenarios->kept[index] = NULL;
     scenarios->left_bytes += memory_of(scenario);
@@ -241,9 +229,4 @@ void rf_scenario_set_return(struct rf_scenario_set *scenarios,
                             struct rf_scenario *scenario)
 {
     keep(scenarios, scenario);
-}
-
-size_t rf_scenario_set_planned(const struct rf_scenario_set *scenarios)
-{
-    return scenarios->n_planned;
 }

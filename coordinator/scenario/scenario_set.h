@@ -57,7 +57,4 @@ enum rf_status rf_scenario_set_take(struct rf_scenario_set *scenarios,
 void rf_scenario_set_return(struct rf_scenario_set *scenarios,
                             struct rf_scenario *scenario);
 
-/* How many plans were made so far. */
-size_t rf_scenario_set_planned(const struct rf_scenario_set *scenarios);
-
 #endif

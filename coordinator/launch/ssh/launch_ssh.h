@@ -185,11 +185,12 @@ struct rf_ssh_token {
 };
 
 /* Replaces the tokens of `pattern`, the value of setting `what`: those of the
- * host and `more` (may be NULL). The caller owns *out. */
+ * host and `more` (may be NULL). `variables`: also "${NAME}", from the
+ * environment. The caller owns *out. */
 enum rf_status rf_ssh_expand(const struct rf_ssh_settings *settings,
                              const char *what, const char *pattern,
-                             const struct rf_ssh_token *more, char **out,
-                             struct rf_err *err) RF_MUST_CHECK;
+                             bool variables, const struct rf_ssh_token *more,
+                             char **out, struct rf_err *err) RF_MUST_CHECK;
 
 /* `path` with a leading "~/" replaced; owned by the caller. */
 char *rf_ssh_expand_home(const char *path);

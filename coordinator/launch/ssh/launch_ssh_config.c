@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
 #define SSH_PORT 22
@@ -98,7 +99,6 @@ static enum rf_status expand(const char *what, const char *pattern,
     for (const char *at = pattern; *at != '\0';) {
         const size_t size = plain_size(at, variables);
         const char *token = at + size, *next = token, *value = "";
-        char *longer;
         if (*token == '%') {
             value = token[1] == '%' ? "%" : find_token(tokens[0], token[1]);
             value = value != NULL ? value : find_token(tokens[1], token[1]);
@@ -115,21 +115,17 @@ static enum rf_status expand(const char *what, const char *pattern,
                 "%s of the ssh config: no value for %.*s in \"%.200s\"", what,
                 (int)(next - token), token, pattern);
         }
-        longer = rf_xasprintf("%s%.*s%s", text, (int)size, at, value);
-        free(text);
-        text = longer;
+        rf_text_add(&text, "", "%.*s%s", (int)size, at, value);
         at = next;
     }
     *out = text;
     return RF_OK;
 }
 
-/* `variables`: also expand "${NAME}" from the environment. */
-static enum rf_status expand_all(const struct rf_ssh_settings *settings,
-                                 const char *what, const char *pattern,
-                                 bool variables,
-                                 const struct rf_ssh_token *more, char **out,
-                                 struct rf_err *err)
+enum rf_status rf_ssh_expand(const struct rf_ssh_settings *settings,
+                             const char *what, const char *pattern,
+                             bool variables, const struct rf_ssh_token *more,
+                             char **out, struct rf_err *err)
 {
     char port[16], uid[16], host[256] = "", brief[256];
     char *home = home_folder(), *login = login_name();
@@ -154,14 +150,6 @@ static enum rf_status expand_all(const struct rf_ssh_settings *settings,
     free(login);
     free(home);
     return status;
-}
-
-enum rf_status rf_ssh_expand(const struct rf_ssh_settings *settings,
-                             const char *what, const char *pattern,
-                             const struct rf_ssh_token *more, char **out,
-                             struct rf_err *err)
-{
-    return expand_all(settings, what, pattern, false, more, out, err);
 }
 
 const char *rf_ssh_known_name(const struct rf_ssh_settings *settings)
@@ -202,10 +190,7 @@ static void add_paths(struct rf_ssh_texts *texts, char *value)
         if (strcmp(one, "none") == 0) {
             add(texts, "/dev/null");
         } else if (texts->n > 0 && one[0] != '/' && one[0] != '~') {
-            char **last = &texts->list[texts->n - 1];
-            char *longer = rf_xasprintf("%s %s", *last, one);
-            free(*last);
-            *last = longer;
+            rf_text_add(&texts->list[texts->n - 1], " ", "%s", one);
         } else {
             add(texts, one);
         }
@@ -299,8 +284,8 @@ static enum rf_status expand_paths(const struct rf_ssh_settings *settings,
         char *path = rf_ssh_expand_home(paths->list[i]);
         free(paths->list[i]);
         paths->list[i] = path;
-        RF_TRY(
-            expand_all(settings, what, path, true, NULL, &paths->list[i], err));
+        RF_TRY(rf_ssh_expand(settings, what, path, true, NULL, &paths->list[i],
+                             err));
         free(path);
     }
     return RF_OK;

@@ -86,8 +86,8 @@ enum rf_status rf_ssh_known_ask(struct rf_ssh_job *job,
         return RF_OK;
     }
     RF_TRY(rf_ssh_expand(settings, "KnownHostsCommand",
-                         settings->known_hosts_command, tokens, &expanded,
-                         err));
+                         settings->known_hosts_command, false, tokens,
+                         &expanded, err));
     argv[2] = line = rf_xasprintf("exec %s", expanded);
     status = rf_ssh_capture(job, "KnownHostsCommand", argv, &lines, err);
     if (status == RF_OK && lines[0] != '\0') {

@@ -90,8 +90,8 @@ enum rf_status rf_ssh_connect_proxy(const struct rf_ssh_settings *settings,
         status = rf_err_errno(err, RF_ERR_LAUNCH, errno, "pipe");
         goto no_pipe;
     }
-    status =
-        rf_ssh_expand(settings, "ProxyCommand", command, NULL, &expanded, err);
+    status = rf_ssh_expand(settings, "ProxyCommand", command, false, NULL,
+                           &expanded, err);
     if (status != RF_OK) {
         goto no_command;
     }

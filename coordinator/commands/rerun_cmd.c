@@ -10,6 +10,7 @@
 #include "coordinator/commands/compare_cmd.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/run_app.h"
+#include "coordinator/records/fields.h"
 #include "coordinator/store/rerun.h"
 
 static enum rf_status check_plan(struct rf_run_app *app, const json_t *old,

@@ -15,7 +15,6 @@
 #include "coordinator/predict/predict.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/records_differ.h"
-#include "coordinator/records/result_schema.h"
 
 /* The settings that affect the time, without the options of the scenario's
  * method if a different method is meant. */

@@ -198,6 +198,19 @@ bool rf_result_is_ok(const json_t *result)
     return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
 }
 
+bool rf_result_secret_name(const char *name)
+{
+    static const char *const words[] = {"SECRET",     "TOKEN",   "PASSW",
+                                        "CREDENTIAL", "API_KEY", "PRIVATE_KEY",
+                                        "COMM_ID"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(words); i++) {
+        if (strcasestr(name, words[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct rf_median_interval rf_median_interval_of(const json_t *result,
                                                 const char *object,
                                                 const char *key,

@@ -1,4 +1,4 @@
-/* Fields of a scenario's record, and how tables show them. */
+/* Version, limits and fields of a scenario's record; how tables show it. */
 #ifndef RF_COORDINATOR_RECORDS_FIELDS_H
 #define RF_COORDINATOR_RECORDS_FIELDS_H
 
@@ -7,6 +7,9 @@
 #include <stddef.h>
 
 #include "common/stats.h"
+
+#define RF_SCHEMA_VERSION 1
+#define RF_RESULT_MAX_BYTES ((size_t)1 << 30) /* of a file to read */
 
 enum rf_result_kind {
     RF_RESULT_TEXT,
@@ -73,6 +76,9 @@ const char *rf_result_text(const json_t *result, const char *object,
 
 /* Whether the status is "ok". */
 bool rf_result_is_ok(const json_t *result);
+
+/* Whether the name of an environment variable suggests a secret. */
+bool rf_result_secret_name(const char *name);
 
 /* The median of a scenario's measured iterations. */
 struct rf_median_interval {

@@ -15,7 +15,6 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/records/fields.h"
-#include "coordinator/records/result_schema.h"
 
 /* A file's name and content may be any bytes; the warning is one line of clean
  * text. */

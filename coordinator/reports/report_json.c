@@ -5,7 +5,6 @@
 
 #include "coordinator/records/fields.h"
 #include "coordinator/records/report_table.h"
-#include "coordinator/records/result_schema.h"
 
 static bool is_same_run(const struct rf_result_set *set, size_t i, size_t j)
 {

@@ -16,6 +16,7 @@
 #include "coordinator/config/config.h"
 #include "coordinator/config/paths.h"
 #include "coordinator/records/doubts.h"
+#include "coordinator/records/fields.h"
 #include "coordinator/records/iteration_ranks.h"
 #include "coordinator/records/replay.h"
 #include "coordinator/records/summary.h"

@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "coordinator/records/result_schema.h"
 #include "coordinator/scenario/attempt.h"
 #include "transport/control/message_fields.h"
 

@@ -43,6 +43,22 @@ static json_t *ms(int64_t ns)
     return json_real((double)ns / 1e6);
 }
 
+static json_t *bytes_json(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+static json_t *host_json(const struct rf_config *config, uint32_t node)
+{
+    return json_string(config->node_names[node]);
+}
+
+/* The host of a rank. */
+static json_t *host_of(const struct rf_scenario *scenario, uint32_t rank)
+{
+    return host_json(scenario->config, scenario->world->ranks[rank].node);
+}
+
 static void redact_env(json_t *env)
 {
     const char *key;
@@ -126,12 +142,6 @@ json_t *rf_result_json_head(const struct rf_result_maker *maker)
     return head;
 }
 
-/* Null if not measured. */
-static json_t *ms_or_null(int64_t ns)
-{
-    return ns > 0 ? ms(ns) : NULL;
-}
-
 static struct rf_iteration_rank numbers_of(const struct rf_msg_ran *sample,
                                            int64_t origin_ns)
 {
@@ -165,21 +175,13 @@ static json_t *ranks_json(const struct rf_msg_ran *samples, uint32_t n,
     return out;
 }
 
-static json_t *yardstick_ratio(const struct rf_iteration *iteration,
-                               const struct rf_iteration_span *span)
-{
-    return iteration->yardstick_ns > 0
-               ? json_real((double)span->slowest_ns /
-                           (double)iteration->yardstick_ns)
-               : NULL;
-}
-
 static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
 {
     json_t *list = json_array();
     uint32_t n = rf_attempt_ranks(attempt), index = 0;
     for (size_t i = 0; i < attempt->n_iterations; i++) {
         const struct rf_iteration *iteration = &attempt->iterations[i];
+        const int64_t yardstick_ns = iteration->yardstick_ns;
         struct rf_iteration_span s = rf_iteration_span_of(iteration->ranks, n);
         json_t *out;
         if (iteration->warmup != warmup) {
@@ -192,8 +194,11 @@ static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
         put(out, "start_skew_us",
             json_real((double)(s.last_start - s.first_start) / 1e3));
         put(out, "slowest_rank", json_integer(s.slowest));
-        put(out, "yardstick_ms", ms_or_null(iteration->yardstick_ns));
-        put(out, "yardstick_ratio", yardstick_ratio(iteration, &s));
+        put(out, "yardstick_ms", yardstick_ns > 0 ? ms(yardstick_ns) : NULL);
+        put(out, "yardstick_ratio",
+            yardstick_ns > 0
+                ? json_real((double)s.slowest_ns / (double)yardstick_ns)
+                : NULL);
         put(out, "ranks", ranks_json(iteration->ranks, n, s.first_start));
         json_array_append_new(list, out);
     }
@@ -386,7 +391,6 @@ static json_t *bound_json(const struct rf_attempt *attempt)
     double median_ms;
     json_t *out = json_object(), *probe = NULL;
     if (attempt->probed_before || attempt->probed_after) {
-        const uint64_t bytes = rf_scenario_copy_bytes(attempt->scenario);
         const bool device = rf_scenario_on_device(attempt->scenario);
         probe = json_pack(
             "{s:o, s:o, s:o}", "before",
@@ -394,7 +398,8 @@ static json_t *bound_json(const struct rf_attempt *attempt)
             "after",
             links_json(attempt, &attempt->after, attempt->probed_after),
             "copy_bytes",
-            device ? json_null() : json_integer((json_int_t)bytes));
+            device ? json_null()
+                   : bytes_json(rf_scenario_copy_bytes(attempt->scenario)));
     }
     put_bound(out, attempt, BOUND_ANY);
     put(out, "zero_copy",
@@ -408,11 +413,6 @@ static json_t *bound_json(const struct rf_attempt *attempt)
     return out;
 }
 
-static json_t *host_json(const struct rf_config *config, uint32_t node)
-{
-    return json_string(config->node_names[node]);
-}
-
 static json_t *memory_json(const struct rf_attempt *attempt)
 {
     const struct rf_scenario *scenario = attempt->scenario;
@@ -423,15 +423,11 @@ static json_t *memory_json(const struct rf_attempt *attempt)
         bool device = rf_scenario_on_device(scenario);
         json_t *out = json_object();
         put(out, "rank", json_integer(r));
-        put(out, "host",
-            json_string(
-                scenario->config->node_names[scenario->world->ranks[r].node]));
+        put(out, "host", host_of(scenario, r));
         put(out, "host_peak_bytes",
-            attempt->closed ? json_integer((json_int_t)facts->host_peak_bytes)
-                            : NULL);
+            attempt->closed ? bytes_json(facts->host_peak_bytes) : NULL);
         put(out, "device_peak_bytes",
-            attempt->closed ? json_integer((json_int_t)facts->device_peak_bytes)
-                            : NULL);
+            attempt->closed ? bytes_json(facts->device_peak_bytes) : NULL);
         if (facts->has_device) {
             put(out, "device",
                 rf_schema_encode(&rf_msg_device_usage_schema, &facts->device));
@@ -441,10 +437,8 @@ static json_t *memory_json(const struct rf_attempt *attempt)
                 rf_schema_encode(&rf_msg_memory_stages_schema, &facts->stages));
         }
         put(out, "predicted_host_bytes",
-            json_integer(
-                (json_int_t)(device ? RF_PLAN_PROCESS_BYTES : predicted)));
-        put(out, "predicted_device_bytes",
-            json_integer((json_int_t)(device ? predicted : 0)));
+            bytes_json(device ? RF_PLAN_PROCESS_BYTES : predicted));
+        put(out, "predicted_device_bytes", bytes_json(device ? predicted : 0));
         json_array_append_new(list, out);
     }
     return list;
@@ -460,9 +454,7 @@ static json_t *first_mismatch_json(const struct rf_attempt *attempt)
     out = json_object();
     at = rf_schema_encode(&rf_msg_mismatch_schema, &wrong->at);
     put(out, "rank", json_integer(wrong->rank));
-    put(out, "host",
-        host_json(attempt->scenario->config,
-                  attempt->scenario->world->ranks[wrong->rank].node));
+    put(out, "host", host_of(attempt->scenario, wrong->rank));
     put(out, "iteration", json_integer(wrong->iteration));
     json_object_update(out, at);
     json_decref(at);
@@ -472,16 +464,13 @@ static json_t *first_mismatch_json(const struct rf_attempt *attempt)
 static json_t *verification_json(const struct rf_attempt *attempt)
 {
     json_t *out = json_object();
-    put(out, "checked_bytes", json_integer((json_int_t)attempt->checked_bytes));
-    put(out, "mismatched_bytes",
-        json_integer((json_int_t)attempt->mismatched_bytes));
+    put(out, "checked_bytes", bytes_json(attempt->checked_bytes));
+    put(out, "mismatched_bytes", bytes_json(attempt->mismatched_bytes));
     put(out, "first_mismatch", first_mismatch_json(attempt));
     put(out, "rounds", json_integer(attempt->verified));
-    put(out, "warmup_checked_bytes",
-        json_integer((json_int_t)attempt->warmup_checked_bytes));
+    put(out, "warmup_checked_bytes", bytes_json(attempt->warmup_checked_bytes));
     if (attempt->quantized_bytes > 0) {
-        put(out, "quantized_bytes",
-            json_integer((json_int_t)attempt->quantized_bytes));
+        put(out, "quantized_bytes", bytes_json(attempt->quantized_bytes));
     }
     return out;
 }
@@ -503,7 +492,7 @@ static json_t *copies_json(const struct rf_attempt *attempt)
                         (json_int_t)facts->kernel_bytes);
         put(out, "engine_from_bytes",
             facts->engine_from_bytes != RF_ABSENT_U64
-                ? json_integer((json_int_t)facts->engine_from_bytes)
+                ? bytes_json(facts->engine_from_bytes)
                 : NULL);
         json_array_append_new(list, out);
     }
@@ -662,14 +651,6 @@ static json_t *cluster_json(const struct rf_config *config, size_t index,
     return out;
 }
 
-/* The plan's model, or the file's without a plan. */
-static const struct rf_model *model_of(const struct rf_result_run *run,
-                                       const struct rf_attempt *attempt)
-{
-    return attempt->scenario != NULL ? attempt->scenario->plan->model
-                                     : run->model;
-}
-
 /* NULL if there is nothing to run again. */
 static json_t *replay_json(const struct rf_result_run *run,
                            const struct rf_attempt *attempt)
@@ -713,7 +694,8 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "errors", errors_json(run, attempt));
     put(out, "environment", json_incref(run->environment));
     put(out, "head", rf_result_json_head(&run->maker));
-    put(out, "model", rf_model_json(model_of(run, attempt)));
+    put(out, "model",
+        rf_model_json(scenario != NULL ? scenario->plan->model : run->model));
     put(out, "scenario", json_incref(document));
     put(out, "strategy_choice",
         scenario != NULL ? rf_scenario_choice_json(scenario) : NULL);

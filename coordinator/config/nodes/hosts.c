@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/config/nodes/hosts_internal.h"
 #include "coordinator/config/nodes/launch_settings.h"
 #include "coordinator/config/nodes/names.h"
@@ -74,15 +75,12 @@ static enum rf_status append(struct host_names *names, const char *text,
                              size_t size, struct rf_err *err)
 {
     for (size_t i = 0; i < names->n; i++) {
-        char *longer;
         if (strlen(names->list[i]) + size > MAX_NAME) {
             return rf_err_set(err, RF_ERR_CONFIG,
                               "\"%.40s…\": longer than %d bytes",
                               names->list[i], MAX_NAME);
         }
-        longer = rf_xasprintf("%s%.*s", names->list[i], (int)size, text);
-        free(names->list[i]);
-        names->list[i] = longer;
+        rf_text_add(&names->list[i], "", "%.*s", (int)size, text);
     }
     return RF_OK;
 }

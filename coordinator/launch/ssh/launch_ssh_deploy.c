@@ -21,6 +21,7 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "common/random.h"
+#include "common/text.h"
 #include "coordinator/config/nodes/names.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 #include "transport/info/module_files.h"
@@ -219,10 +220,7 @@ static char *name_of(const struct programs *programs)
     char *name = rf_xstrdup(programs->worker.hash);
     for (int i = 0; i < MODULES; i++) {
         if (programs->paths[i] != NULL) {
-            char *longer =
-                rf_xasprintf("%s-%s", name, programs->modules[i].hash);
-            free(name);
-            name = longer;
+            rf_text_add(&name, "-", "%s", programs->modules[i].hash);
         }
     }
     return name;

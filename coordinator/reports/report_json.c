@@ -35,19 +35,17 @@ static json_t *figure_or_null(const json_t *result, const char *key)
 /* A node's facts that matter to a reader of figures. */
 static json_t *machine_json(const json_t *node)
 {
-    json_t *out = json_object(), *gpus = json_array();
     const json_t *all = json_object_get(node, "gpus");
+    json_t *gpus = json_array();
     for (size_t i = 0; i < json_array_size(all); i++) {
         json_array_append_new(
             gpus, text_or_null(json_array_get(all, i), NULL, "name"));
     }
-    json_object_set_new(out, "host", text_or_null(node, NULL, "host"));
-    json_object_set_new(out, "cpu", text_or_null(node, NULL, "cpu"));
-    json_object_set_new(out, "cpus", figure_or_null(node, "cpus"));
-    json_object_set_new(out, "memory_bytes",
-                        figure_or_null(node, "memory_bytes"));
-    json_object_set_new(out, "gpus", gpus);
-    return out;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "host",
+                     text_or_null(node, NULL, "host"), "cpu",
+                     text_or_null(node, NULL, "cpu"), "cpus",
+                     figure_or_null(node, "cpus"), "memory_bytes",
+                     figure_or_null(node, "memory_bytes"), "gpus", gpus);
 }
 
 static json_t *machines_json(const json_t *nodes)
@@ -96,30 +94,21 @@ static json_int_t count_models(const struct rf_result_set *set, size_t first)
 json_t *rf_report_run_json(const struct rf_result_set *set, size_t first)
 {
     const json_t *result = set->files[first].result;
-    json_t *out = json_object();
-    size_t ok = 0, all = 0;
+    json_int_t ok = 0, all = 0;
     for (size_t i = first; i < set->n && is_same_run(set, i, first);
          i++, all++) {
-        ok += strcmp(rf_result_text(set->files[i].result, NULL, "status"),
-                     "ok") == 0;
+        ok += rf_result_is_ok(set->files[i].result);
     }
-    json_object_set_new(out, "run", json_string(set->files[first].run));
-    json_object_set_new(out, "run_id", text_or_null(result, NULL, "run_id"));
-    json_object_set_new(out, "started_at",
-                        text_or_null(result, NULL, "started_at"));
-    json_object_set_new(out, "model",
-                        shared_or_null(set, first, "model", "name"));
-    json_object_set_new(out, "models", json_integer(count_models(set, first)));
-    json_object_set_new(out, "dtype",
-                        shared_or_null(set, first, "model", "dtype"));
-    json_object_set_new(out, "nodes",
-                        machines_json(json_object_get(result, "environment")));
-    json_object_set_new(out, "version",
-                        text_or_null(result, "tool", "version"));
-    json_object_set_new(out, "build", text_or_null(result, "tool", "build"));
-    json_object_set_new(out, "ok", json_integer((json_int_t)ok));
-    json_object_set_new(out, "not_ok", json_integer((json_int_t)(all - ok)));
-    return out;
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "run",
+        set->files[first].run, "run_id", text_or_null(result, NULL, "run_id"),
+        "started_at", text_or_null(result, NULL, "started_at"), "model",
+        shared_or_null(set, first, "model", "name"), "models",
+        count_models(set, first), "dtype",
+        shared_or_null(set, first, "model", "dtype"), "nodes",
+        machines_json(json_object_get(result, "environment")), "version",
+        text_or_null(result, "tool", "version"), "build",
+        text_or_null(result, "tool", "build"), "ok", ok, "not_ok", all - ok);
 }
 
 /* A list of a record, empty if absent. */

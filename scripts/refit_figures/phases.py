@@ -1,7 +1,6 @@
 """Where each rank spends its window: the mean of its parts over the measured
 iterations, one on top of the other."""
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from refit_figures import results, style
 
@@ -73,15 +72,7 @@ def draw(result):
             linewidth=edge,
         )
         bottoms = [low + high for low, high in zip(bottoms, heights)]
-        handles.append(
-            Patch(
-                facecolor=colour,
-                hatch=hatch,
-                edgecolor="black",
-                linewidth=0.5,
-                label=label,
-            )
-        )
+        handles.append(style.bar_handle(colour, hatch, label))
     step = 1 if len(ranks) <= 16 else -(-len(ranks) // 8)
     axes.set_xticks(range(0, len(ranks), step), ranks[::step])
     axes.tick_params(axis="x", length=0)

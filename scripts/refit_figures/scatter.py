@@ -52,22 +52,23 @@ def _frame(points, tolerance, labels):
     return figure, axes
 
 
+def _look(method):
+    """Of a point."""
+    colour, _, marker = style.of_method(method)
+    return {
+        "linestyle": "none",
+        "marker": marker,
+        "color": colour,
+        "markeredgecolor": "black",
+        "markeredgewidth": 0.5,
+    }
+
+
 def _legend(methods, tolerance):
-    handles = []
-    for method in dict.fromkeys(methods):
-        colour, _, marker = style.of_method(method)
-        handles.append(
-            Line2D(
-                [],
-                [],
-                linestyle="none",
-                marker=marker,
-                color=colour,
-                markeredgecolor="black",
-                markeredgewidth=0.5,
-                label=style.literal(method),
-            )
-        )
+    handles = [
+        Line2D([], [], label=style.literal(method), **_look(method))
+        for method in dict.fromkeys(methods)
+    ]
     handles.append(
         Line2D([], [], color="#DDDDDD", linewidth=5, label=f"±{tolerance * 100:.0f} %")
     )
@@ -75,7 +76,6 @@ def _legend(methods, tolerance):
 
 
 def _draw_point(axes, method, x, y, intervals=(None, None)):
-    colour, _, marker = style.of_method(method)
     errors = []
     for value, interval in zip((x, y), intervals):
         low, high = interval or (value, value)
@@ -85,13 +85,9 @@ def _draw_point(axes, method, x, y, intervals=(None, None)):
         y,
         xerr=errors[0],
         yerr=errors[1],
-        color=colour,
-        marker=marker,
-        markeredgecolor="black",
-        markeredgewidth=0.5,
         ecolor="black",
         elinewidth=0.6,
-        linestyle="none",
+        **_look(method),
     )
 
 

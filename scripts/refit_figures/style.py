@@ -2,6 +2,7 @@
 import zlib
 
 import matplotlib
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 COLUMN_INCHES = 3.35
@@ -80,6 +81,13 @@ def of_method(method):
     """Colour, hatch and marker, which follow from the name alone."""
     spare = SPARES[zlib.crc32(method.encode()) % len(SPARES)]
     return METHODS.get(method, spare)
+
+
+def bar_handle(colour, hatch, label):
+    """What a legend shows for bars."""
+    return Patch(
+        facecolor=colour, hatch=hatch, edgecolor="black", linewidth=0.5, label=label
+    )
 
 
 def _legend_columns(handles):

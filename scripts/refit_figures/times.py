@@ -2,11 +2,18 @@
 the bound."""
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from refit_figures import results, style
 
 HALF = 0.36  # of a bar's height
+YARDSTICK = {
+    "linestyle": "none",
+    "marker": "D",
+    "markersize": 4,
+    "markerfacecolor": "white",
+    "markeredgecolor": "black",
+    "markeredgewidth": 0.7,
+}
 
 
 def labels_of(group):
@@ -52,47 +59,18 @@ def _draw_bar(axes, y, result):
             linewidth=1.6,
         )
     if result.yardstick_ms is not None:
-        axes.plot(
-            result.yardstick_ms,
-            y,
-            marker="D",
-            markersize=4,
-            markerfacecolor="white",
-            markeredgecolor="black",
-            linestyle="none",
-            markeredgewidth=0.7,
-        )
+        axes.plot(result.yardstick_ms, y, **YARDSTICK)
 
 
 def _legend(group):
     handles = []
     for method in dict.fromkeys(result.method for result in group):
         colour, hatch, _ = style.of_method(method)
-        handles.append(
-            Patch(
-                facecolor=colour,
-                hatch=hatch,
-                edgecolor="black",
-                linewidth=0.5,
-                label=style.literal(method),
-            )
-        )
+        handles.append(style.bar_handle(colour, hatch, style.literal(method)))
     if any(result.interval_ms for result in group):
         handles.append(Line2D([], [], color="black", linewidth=1.2, label="95 %"))
     if any(result.yardstick_ms for result in group):
-        handles.append(
-            Line2D(
-                [],
-                [],
-                linestyle="none",
-                marker="D",
-                markersize=4,
-                markerfacecolor="white",
-                markeredgecolor="black",
-                markeredgewidth=0.7,
-                label="yardstick",
-            )
-        )
+        handles.append(Line2D([], [], label="yardstick", **YARDSTICK))
     if any(result.bound_ms for result in group):
         handles.append(
             Line2D(

@@ -48,18 +48,6 @@ static const char *verdict(const json_t *result)
                : "yes";
 }
 
-/* A figure with its unit, or with at least three significant digits if the head
- * has the unit; no exponent. */
-static const char *figure(enum rf_result_kind kind, double value, char out[32])
-{
-    switch (kind) {
-    case RF_RESULT_BYTES:
-        return rf_format_bytes((uint64_t)value, out, 32);
-    default:
-        return rf_amount_text(value, out);
-    }
-}
-
 /* "1.02 [0.99, 1.04]", or "1.02 (n=3)" with too few iterations for an
  * interval. */
 static const char *ratio(const json_t *result,
@@ -111,6 +99,8 @@ static const char *median(const json_t *result, enum rf_report_form form,
     return out;
 }
 
+/* A figure has its unit, or at least three significant digits if the head has
+ * the unit; no exponent. */
 static const char *shown(const json_t *result, enum rf_report_form form,
                          const struct rf_result_field *field,
                          char out[TEXT_BYTES])
@@ -130,8 +120,10 @@ static const char *shown(const json_t *result, enum rf_report_form form,
             return ratio(result, field, value, out);
         case RF_RESULT_EFFICIENCY:
             return efficiency(result, field, value, out);
+        case RF_RESULT_BYTES:
+            return rf_format_bytes((uint64_t)value, out, TEXT_BYTES);
         default:
-            return figure(field->kind, value, out);
+            return rf_amount_text(value, out);
         }
     }
     return field->kind == RF_RESULT_EFFICIENCY &&

@@ -48,38 +48,35 @@ struct parse {
     size_t cap_globs;
 };
 
-static enum rf_status number(const char *option, const char *text, double min,
-                             double max, double *out, struct rf_err *err)
+static enum rf_status number(const char *option, const char *text, double max,
+                             double *out, struct rf_err *err)
 {
     char *end;
     double value;
     errno = 0;
     value = strtod(text, &end);
     if (errno != 0 || end == text || *end != '\0' || !isfinite(value) ||
-        value < min || value > max) {
+        value < 1 || value > max) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "%s %.40s: must be a number from %g to %g", option,
-                          text, min, max);
+                          "%s %.40s: must be a number from 1 to %g", option,
+                          text, max);
     }
     *out = value;
     return RF_OK;
 }
 
-static enum rf_status whole_number(const char *option, const char *text,
-                                   uint32_t max, uint32_t *out,
-                                   struct rf_err *err)
+static enum rf_status read_repeat(const char *text, uint32_t *out,
+                                  struct rf_err *err)
 {
     double value = 0;
-    enum rf_status status = number(option, text, 1, max, &value, err);
-    if (status == RF_OK && value > floor(value)) {
+    RF_TRY(number("--repeat", text, RF_RESULTS_MOST_REPEATS, &value, err));
+    if (value > floor(value)) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "%s %.40s: must be an integer from 1 to %u", option,
-                          text, max);
+                          "--repeat %.40s: must be an integer from 1 to %d",
+                          text, RF_RESULTS_MOST_REPEATS);
     }
-    if (status == RF_OK) {
-        *out = (uint32_t)value;
-    }
-    return status;
+    *out = (uint32_t)value;
+    return RF_OK;
 }
 
 /* Handles options that need more than setting a member of struct rf_cli. */
@@ -98,12 +95,11 @@ static enum rf_status take_value(struct parse *parse, enum rf_cli_option_id id,
                 cli->overrides.cap_sets, optarg);
         break;
     case RF_OPT_TIMEOUT:
-        status = number("--timeout", optarg, 1, 1e7, &value, err);
+        status = number("--timeout", optarg, 1e7, &value, err);
         cli->timeout_s = (uint32_t)value;
         break;
     case RF_OPT_REPEAT:
-        status = whole_number("--repeat", optarg, RF_RESULTS_MOST_REPEATS,
-                              &cli->repeat, err);
+        status = read_repeat(optarg, &cli->repeat, err);
         break;
     case RF_OPT_THRESHOLD:
         status = rf_thresholds_read(optarg, &cli->thresholds, err);

@@ -2,14 +2,11 @@
 #include "coordinator/cluster/boot.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/bytes.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/random.h"
-#include "planner/scenario/spec.h"
-#include "transport/info/method_info.h"
 
 #define NONCE_BYTES 16
 
@@ -33,11 +30,11 @@ static void fill_env(json_t *env, struct rf_text_pairs *out)
     }
 }
 
-static bool is_used(const struct rf_config *config, const char *method)
+static bool is_used(const struct rf_config *config,
+                    const struct rf_method_info *method)
 {
     for (size_t i = 0; i < config->n_scenarios; i++) {
-        const char *used = rf_spec_method(config->scenarios[i].value);
-        if (used != NULL && strcmp(used, method) == 0) {
+        if (rf_config_method(config->scenarios[i].value) == method) {
             return true;
         }
     }
@@ -49,7 +46,7 @@ static void fill_untried(const struct rf_config *config, struct rf_texts *out)
     out->list = rf_xcalloc(RF_METHOD_COUNT, sizeof(*out->list));
     for (size_t i = 0; i < RF_METHOD_COUNT; i++) {
         const struct rf_method_info *info = &rf_method_infos[i];
-        if (info->slow_to_try && !is_used(config, info->name)) {
+        if (info->slow_to_try && !is_used(config, info)) {
             out->list[out->n++] = rf_xstrdup(info->name);
         }
     }

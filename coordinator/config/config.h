@@ -137,6 +137,9 @@ bool rf_config_shares_gpus(const struct rf_config *config);
 /* The model that scenario `index` moves: its own, or the file's. Borrowed. */
 json_t *rf_config_model(const struct rf_config *config, size_t index);
 
+/* The method that a scenario names, or host without a name; NULL: unknown. */
+const struct rf_method_info *rf_config_method(const json_t *scenario);
+
 /* The place of scenario `index`, for errors that name the file. */
 struct rf_jnode rf_config_scenario(const struct rf_config *config,
                                    size_t index);

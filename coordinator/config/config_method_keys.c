@@ -25,10 +25,9 @@ static bool is_key(const char *path, const char *key)
            (path[size] == '\0' || path[size] == '.');
 }
 
-/* NULL: unknown method. */
-static const struct rf_method_info *info_of(const json_t *member)
+const struct rf_method_info *rf_config_method(const json_t *scenario)
 {
-    const char *method = rf_spec_method(member);
+    const char *method = rf_spec_method(scenario);
     return method != NULL ? rf_method_info_find(method)
                           : &rf_method_infos[RF_METHOD_HOST];
 }
@@ -50,7 +49,7 @@ static bool is_ucx(const json_t *member)
 
 bool rf_config_key_concerns(const json_t *member, const char *path)
 {
-    const struct rf_method_info *info = info_of(member);
+    const struct rf_method_info *info = rf_config_method(member);
     if (info == NULL) {
         return true;
     }
@@ -74,7 +73,7 @@ struct members {
 static void add_method(struct members *members, const char *name)
 {
     for (size_t i = 0; i + 1 < members->n; i++) {
-        if (strcmp(info_of(members->list[i])->name, name) == 0) {
+        if (strcmp(rf_config_method(members->list[i])->name, name) == 0) {
             return;
         }
     }
@@ -91,11 +90,11 @@ static bool find_members(const char *path, const struct rf_config *config,
         if (strcmp(config->scenarios[i].path, path) != 0) {
             continue;
         }
-        if (info_of(member) == NULL) {
+        if (rf_config_method(member) == NULL) {
             return false;
         }
         members->list[members->n++] = member;
-        add_method(members, info_of(member)->name);
+        add_method(members, rf_config_method(member)->name);
     }
     return true;
 }
@@ -140,7 +139,7 @@ static enum rf_status check_memory(const struct rf_jnode *node,
     enum rf_status status;
     char *methods;
     for (size_t i = 0; i < members->n; i++) {
-        kind = info_of(members->list[i])->memory;
+        kind = rf_config_method(members->list[i])->memory;
         if (is_ucx(members->list[i]) ||
             strcmp(memories[kind].word, wanted) == 0) {
             return RF_OK;

@@ -5,15 +5,11 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/scenario/spec.h"
-#include "transport/info/method_info.h"
 
 /* NULL: the scenario's method needs none. */
 static const char *folder_of(const json_t *scenario)
 {
-    const char *method = rf_spec_method(scenario);
-    const struct rf_method_info *info =
-        method != NULL ? rf_method_info_find(method) : NULL;
+    const struct rf_method_info *info = rf_config_method(scenario);
     const json_t *disk = json_object_get(scenario, "disk");
     return info != NULL && info->needs_folder
                ? json_string_value(json_object_get(disk, "folder"))

@@ -7,8 +7,6 @@
 #include "common/mem.h"
 #include "common/version.h"
 #include "coordinator/preflight/hello.h"
-#include "planner/scenario/spec.h"
-#include "transport/info/method_info.h"
 
 struct rf_preflight_join {
     const struct rf_config *config;
@@ -117,9 +115,8 @@ static bool share_gpu(const struct rf_msg_hello *a,
 static bool uses_gpus(const struct rf_config *config)
 {
     for (size_t i = 0; i < config->n_scenarios; i++) {
-        const char *method = rf_spec_method(config->scenarios[i].value);
         const struct rf_method_info *info =
-            method != NULL ? rf_method_info_find(method) : NULL;
+            rf_config_method(config->scenarios[i].value);
         if (info != NULL && info->memory == RF_DEVICE_MEMORY) {
             return true;
         }

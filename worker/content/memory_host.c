@@ -18,7 +18,7 @@
 #include "common/pattern.h"
 #include "worker/content/fill.h"
 #include "worker/content/quantize.h"
-#include "worker/content/runs.h"
+#include "transport/method/runs.h"
 #include "worker/content/verify.h"
 
 static enum rf_status no_room(uint64_t bytes, struct rf_err *err)

@@ -10,7 +10,7 @@
 #include "common/mem.h"
 #include "common/parallel.h"
 #include "planner/layout/box.h"
-#include "worker/content/runs.h"
+#include "transport/method/runs.h"
 
 #define BLOCK_BYTES (UINT64_C(4) << 20)
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "worker/content/runs.h"
+#include "transport/method/runs.h"
 #include "worker/content/staging.h"
 
 /* Results of one thread. */

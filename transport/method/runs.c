@@ -6,7 +6,7 @@
  * dimensions form an odometer, innermost fastest, so that runs come in the
  * tensor's order whatever the memory layout.
  */
-#include "worker/content/runs.h"
+#include "transport/method/runs.h"
 
 #include <stdlib.h>
 #include <string.h>

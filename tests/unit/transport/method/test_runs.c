@@ -4,9 +4,16 @@
 #include <string.h>
 
 #include "planner/layout/box.h"
+#include "tests/lib/planned.h"
 #include "tests/unit/unit.h"
-#include "tests/unit/worker/worker_lab.h"
-#include "worker/content/runs.h"
+#include "transport/method/runs.h"
+
+/* A small llama: two layers, grouped heads, a vocabulary that needs padding. */
+#define MODEL                                                                  \
+    "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 24,"                  \
+    " \"num_attention_heads\": 4, \"num_query_groups\": 2,"                    \
+    " \"ffn_hidden_size\": 36, \"vocab_size\": 100, \"swiglu\": true,"         \
+    " \"untie_embeddings_and_output_weights\": true}}"
 
 /* A family 3 layers × 2 experts × (4, 5, 6). */
 static const struct rf_family family = {
@@ -170,7 +177,8 @@ static void mark_pieces(const struct rf_plan *plan, enum rf_side side,
 
 LOOP_TEST(test_padding_is_what_no_piece_covers, RF_ARRAY_SIZE(layouts))
 {
-    AUTO(worker_lab) lab;
+    AUTO(planned) lab;
+    const uint32_t slots[] = {2};
     char scenario[256];
     uint64_t padding = 0;
     snprintf(scenario, sizeof(scenario),
@@ -178,7 +186,7 @@ LOOP_TEST(test_padding_is_what_no_piece_covers, RF_ARRAY_SIZE(layouts))
              "{\"layout\": \"%s\"%s}, \"infer\": {\"layout\": \"megatron\", "
              "\"tp\": 2}}",
              layouts[_i], _i < 4 ? ", \"tp\": 2" : "");
-    worker_lab_make(&lab, LAB_MODEL, scenario, 1, 2);
+    assert_ok(planned_make(&lab, MODEL, scenario, slots, 1), lab.err);
     for (int side = 0; side < RF_SIDES; side++) {
         for (uint32_t r = 0; r < 2; r++) {
             const struct rf_rank_layout *layout =

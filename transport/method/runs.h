@@ -2,8 +2,8 @@
  * Walks a piece of memory as contiguous runs: elements that are contiguous both
  * in one logical tensor (row-major) and in memory. Pure.
  */
-#ifndef RF_WORKER_CONTENT_RUNS_H
-#define RF_WORKER_CONTENT_RUNS_H
+#ifndef RF_TRANSPORT_METHOD_RUNS_H
+#define RF_TRANSPORT_METHOD_RUNS_H
 
 #include <stdbool.h>
 #include <stddef.h>

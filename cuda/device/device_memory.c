@@ -18,17 +18,10 @@
 #include "cuda/device/vmm.h"
 #include "cuda/nvml/memory_usage.h"
 
-/* Bytes of an arena that no piece covers. */
-struct gap {
-    uint64_t offset, bytes;
-};
-
 struct arena_tables {
-    struct rf_side_content of;
+    struct rf_content_job of;
     struct rf_content_slices slices;
     struct rf_device_content content;
-    struct gap *gaps;
-    size_t n_gaps, gaps_capacity;
 };
 
 static uint64_t arenas_now; /* bytes of this process's arenas */
@@ -115,7 +108,6 @@ static void tables_destroy(struct arena_tables *tables)
     if (tables != NULL) {
         rf_content_slices_free(&tables->slices);
         rf_device_content_free(&tables->content);
-        free(tables->gaps);
         free(tables);
     }
 }
@@ -136,51 +128,6 @@ static void cuda_free(struct rf_arena *arena)
     *arena = (struct rf_arena){.fd = -1};
 }
 
-static int by_offset(const void *a, const void *b)
-{
-    const uint64_t x = ((const struct gap *)a)->offset;
-    const uint64_t y = ((const struct gap *)b)->offset;
-    return RF_COMPARE(x, y);
-}
-
-/* Finds the bytes that no piece covers. A piece counts even if its content is
- * in other memory now. */
-static void find_gaps(struct arena_tables *tables, uint64_t arena_bytes)
-{
-    struct rf_content_slices in_place = {0};
-    struct rf_side_content in_arena = tables->of;
-    struct gap *spans = NULL;
-    size_t n = 0, capacity = 0;
-    uint64_t end = 0;
-    in_arena.base_of = NULL;
-    rf_content_slices_add_side(&in_place, &in_arena, RF_KERNEL_CAST_NONE, NULL);
-    for (size_t i = 0; i < in_place.n; i++) {
-        const struct rf_content_slice *s = &in_place.at[i];
-        const bool dense = s->arena_pitch == s->width;
-        for (uint64_t row = 0; row < (dense ? 1 : s->rows); row++) {
-            RF_PUSH(
-                spans, n, capacity,
-                ((struct gap){.offset = s->arena_offset + row * s->arena_pitch,
-                              .bytes = dense ? s->rows * s->width : s->width}));
-        }
-    }
-    if (n > 1) {
-        qsort(spans, n, sizeof(*spans), by_offset);
-    }
-    for (size_t i = 0; i <= n; i++) {
-        const uint64_t start = i < n ? spans[i].offset : arena_bytes;
-        if (start > end) {
-            RF_PUSH(tables->gaps, tables->n_gaps, tables->gaps_capacity,
-                    ((struct gap){.offset = end, .bytes = start - end}));
-        }
-        if (i < n) {
-            end = RF_MAX(end, spans[i].offset + spans[i].bytes);
-        }
-    }
-    free(spans);
-    rf_content_slices_free(&in_place);
-}
-
 static uint32_t cast_between(uint32_t train_item, uint32_t side_item)
 {
     if (train_item == 4 && side_item == 2) {
@@ -190,24 +137,24 @@ static uint32_t cast_between(uint32_t train_item, uint32_t side_item)
                                              : RF_KERNEL_CAST_NONE;
 }
 
-static bool is_same(const struct rf_side_content *a,
-                    const struct rf_side_content *b)
+static bool is_same(const struct rf_content_job *a,
+                    const struct rf_content_job *b)
 {
     return a->plan == b->plan && a->side == b->side && a->rank == b->rank &&
            a->data == b->data;
 }
 
-/* The arena's tables for `content`; made if it has none, or those of other
- * content. */
-static enum rf_status tables_of(const struct rf_side_content *content,
-                                struct rf_arena *arena,
+/* The tables of the job's arena; made if it has none, or those of another
+ * side. */
+static enum rf_status tables_of(const struct rf_content_job *job,
                                 struct arena_tables **out, struct rf_err *err)
 {
-    const struct rf_plan *plan = content->plan;
+    const struct rf_plan *plan = job->plan;
+    struct rf_arena *arena = job->arena;
     struct arena_tables *tables = arena->priv;
     enum rf_status status;
     uint32_t cast = RF_KERNEL_CAST_NONE;
-    if (tables != NULL && is_same(&tables->of, content)) {
+    if (tables != NULL && is_same(&tables->of, job)) {
         *out = tables;
         return RF_OK;
     }
@@ -215,15 +162,14 @@ static enum rf_status tables_of(const struct rf_side_content *content,
     arena->priv = NULL;
     for (uint32_t f = 0; f < plan->model->n_families; f++) {
         const uint32_t from = rf_form_item(rf_plan_form(plan, RF_TRAIN, f));
-        const uint32_t to = rf_form_item(rf_plan_form(plan, content->side, f));
+        const uint32_t to = rf_form_item(rf_plan_form(plan, job->side, f));
         if (from != to) {
             cast = cast_between(from, to);
         }
     }
     tables = rf_xcalloc(1, sizeof(*tables));
-    tables->of = *content;
-    rf_content_slices_add_side(&tables->slices, content, cast, arena->base);
-    find_gaps(tables, arena->bytes);
+    tables->of = *job;
+    rf_content_slices_add_side(&tables->slices, job, cast);
     status =
         rf_device_content_upload(&tables->slices, cast, &tables->content, err);
     if (status != RF_OK) {
@@ -235,24 +181,16 @@ static enum rf_status tables_of(const struct rf_side_content *content,
     return RF_OK;
 }
 
-static enum rf_status cuda_fill(const struct rf_plan *plan, enum rf_side side,
-                                uint32_t rank, uint64_t round,
-                                struct rf_arena *arena, struct rf_err *err)
+static enum rf_status cuda_fill(const struct rf_content_job *job,
+                                struct rf_err *err)
 {
-    const struct rf_side_content content = {
-        .plan = plan, .side = side, .rank = rank};
     struct arena_tables *tables;
-    if (arena->base == NULL) {
+    if (job->arena->base == NULL) {
         return RF_OK;
     }
-    RF_TRY(tables_of(&content, arena, &tables, err));
-    RF_TRY(rf_device_fill(&tables->content, arena->base, round, NULL, err));
-    for (size_t g = 0; g < tables->n_gaps; g++) {
-        const struct gap *gap = &tables->gaps[g];
-        RF_CUDA_CHECK(err,
-                      cudaMemset((unsigned char *)arena->base + gap->offset,
-                                 rf_poison_byte(round), gap->bytes));
-    }
+    RF_TRY(tables_of(job, &tables, err));
+    RF_TRY(rf_device_fill(&tables->content, job->arena->base, job->iteration,
+                          NULL, err));
     RF_CUDA_CHECK(err, cudaDeviceSynchronize());
     rf_memory_usage_note(arenas_now); /* now with the method's memory */
     return RF_OK;
@@ -272,27 +210,25 @@ static enum rf_status cuda_poison(uint64_t round, struct rf_arena *arena,
 
 /* Describes the first mismatch from its slice and byte. */
 static enum rf_status locate(const struct arena_tables *tables,
-                             const struct rf_arena *arena, uint64_t round,
-                             uint64_t first, struct rf_verify_result *out,
-                             struct rf_err *err)
+                             const struct rf_content_job *job, uint64_t first,
+                             struct rf_verify_result *out, struct rf_err *err)
 {
     const uint32_t index = (uint32_t)(first >> 40);
     const struct rf_content_slice *s = &tables->slices.at[index];
     const struct rf_content_origin *origin = &tables->slices.origin[index];
     const struct rf_rank_layout *layout =
-        rf_plan_layout(tables->of.plan, tables->of.side, tables->of.rank);
+        rf_plan_layout(job->plan, job->side, job->rank);
     const uint32_t f = layout->pieces[origin->piece].family;
-    const struct rf_family *family = &tables->of.plan->model->families[f];
-    const uint32_t item =
-        rf_form_item(rf_plan_form(tables->of.plan, tables->of.side, f));
-    const uint32_t train =
-        rf_form_item(rf_plan_form(tables->of.plan, RF_TRAIN, f));
+    const struct rf_family *family = &job->plan->model->families[f];
+    const uint32_t item = rf_form_item(rf_plan_form(job->plan, job->side, f));
+    const uint32_t train = rf_form_item(rf_plan_form(job->plan, RF_TRAIN, f));
     const uint64_t byte = first & ((UINT64_C(1) << 40) - 1);
     const uint64_t row = byte / s->width;
     const uint64_t column = byte % s->width / item * item;
     const uint64_t wanted = rf_content_unit(
-        s, round, train == item ? RF_KERNEL_CAST_NONE : tables->content.cast,
-        row, column);
+        s, job->iteration,
+        train == item ? RF_KERNEL_CAST_NONE : tables->content.cast, row,
+        column);
     uint64_t element =
         (s->logical_offset + row * s->logical_pitch) / train + column / item;
     out->family = f;
@@ -305,55 +241,31 @@ static enum rf_status locate(const struct arena_tables *tables,
     }
     memcpy(out->expected, &wanted, item);
     RF_CUDA_CHECK(err, cudaMemcpy(out->found,
-                                  (const unsigned char *)arena->base +
+                                  (const unsigned char *)job->arena->base +
                                       s->arena_offset + row * s->arena_pitch +
                                       column,
                                   item, cudaMemcpyDeviceToHost));
     return RF_OK;
 }
 
-/* Checks that every byte outside the pieces still has the poison. */
-static enum rf_status check_gaps(const struct arena_tables *tables,
-                                 const struct rf_verify_job *job,
-                                 struct rf_verify_result *out,
-                                 struct rf_err *err)
-{
-    enum rf_status status = RF_OK;
-    for (size_t g = 0; g < tables->n_gaps; g++) {
-        const struct gap *gap = &tables->gaps[g];
-        RF_THEN(status, rf_verify_poison(&rf_memory_cuda, job, gap->offset,
-                                         gap->offset + gap->bytes, out, err));
-    }
-    return status;
-}
-
-static enum rf_status cuda_verify(const struct rf_verify_job *job,
+static enum rf_status cuda_verify(const struct rf_content_job *job,
                                   struct rf_verify_result *out,
                                   struct rf_err *err)
 {
-    struct rf_arena *arena = job->arena;
-    const struct rf_side_content content = {.plan = job->plan,
-                                            .side = job->side,
-                                            .rank = job->rank,
-                                            .base_of = job->base_of,
-                                            .data = job->data};
     struct arena_tables *tables;
     struct rf_verify_counts counts;
-    enum rf_status status = RF_OK;
     memset(out, 0, sizeof(*out));
-    if (arena->base == NULL) {
+    if (job->arena->base == NULL) {
         return RF_OK;
     }
-    RF_TRY(tables_of(&content, arena, &tables, err));
-    RF_TRY(rf_device_verify(&tables->content, arena->base, job->iteration,
+    RF_TRY(tables_of(job, &tables, err));
+    RF_TRY(rf_device_verify(&tables->content, job->arena->base, job->iteration,
                             &counts, err));
     out->checked_bytes = tables->slices.bytes;
     out->mismatched_bytes = counts.mismatched_bytes;
-    if (counts.mismatched_bytes > 0) {
-        status = locate(tables, arena, job->iteration, counts.first, out, err);
-    }
-    RF_THEN(status, check_gaps(tables, job, out, err));
-    return status;
+    return counts.mismatched_bytes > 0
+               ? locate(tables, job, counts.first, out, err)
+               : RF_OK;
 }
 
 static enum rf_status cuda_flip(struct rf_arena *arena, uint64_t offset,

@@ -370,16 +370,16 @@ static void add_origins(struct rf_content_slices *slices,
 /* Adds the slices of one piece, number `p` of its layout: each layer and expert
  * is a separate tensor. */
 static void add_piece(struct rf_content_slices *slices,
-                      const struct rf_side_content *content,
+                      const struct rf_content_job *job,
                       const struct rf_piece *piece, size_t p, uint32_t cast)
 {
-    const struct rf_plan *plan = content->plan;
+    const struct rf_plan *plan = job->plan;
     const struct rf_box *box = &piece->box;
     struct sliced_tensor tensor = {
         .family = &plan->model->families[piece->family],
         .piece = piece,
         .train_item = rf_form_item(rf_plan_form(plan, RF_TRAIN, piece->family)),
-        .item = rf_form_item(rf_plan_form(plan, content->side, piece->family))};
+        .item = rf_form_item(rf_plan_form(plan, job->side, piece->family))};
     tensor.cast = tensor.train_item == tensor.item ? RF_KERNEL_CAST_NONE : cast;
     for (uint64_t l = 0; l < box->extent[RF_DIM_LAYER]; l++) {
         for (uint64_t e = 0; e < box->extent[RF_DIM_EXPERT]; e++) {
@@ -399,24 +399,23 @@ static void add_piece(struct rf_content_slices *slices,
 }
 
 void rf_content_slices_add_side(struct rf_content_slices *slices,
-                                const struct rf_side_content *content,
-                                uint32_t cast, const void *arena_base)
+                                const struct rf_content_job *job, uint32_t cast)
 {
     const struct rf_rank_layout *layout =
-        rf_plan_layout(content->plan, content->side, content->rank);
+        rf_plan_layout(job->plan, job->side, job->rank);
     for (size_t p = 0; p < layout->n_pieces; p++) {
         struct rf_piece piece = layout->pieces[p];
         uint64_t stride[RF_BOX_DIMS];
         const void *base = NULL;
-        if (content->base_of != NULL) {
-            base = content->base_of(&layout->pieces[p], stride, content->data);
+        if (job->base_of != NULL) {
+            base = job->base_of(&layout->pieces[p], stride, job->data);
         }
         if (base != NULL) {
-            piece.offset =
-                (uint64_t)(uintptr_t)base - (uint64_t)(uintptr_t)arena_base;
+            piece.offset = (uint64_t)(uintptr_t)base -
+                           (uint64_t)(uintptr_t)job->arena->base;
             memcpy(piece.stride, stride, sizeof(stride));
         }
-        add_piece(slices, content, &piece, p, cast);
+        add_piece(slices, job, &piece, p, cast);
     }
 }
 

@@ -75,20 +75,11 @@ void rf_slices_free(struct rf_slices *slices);
 bool rf_device_can_cast(uint32_t cast);
 enum rf_status rf_device_no_cast(struct rf_err *err);
 
-/* A rank's content of one side, and its location. */
-struct rf_side_content {
-    const struct rf_plan *plan;
-    enum rf_side side;
-    uint32_t rank;
-    rf_base_of_fn base_of; /* NULL: all pieces are in the arena */
-    void *data;
-};
-
-/* Adds all of it. Slices of pieces outside the arena at `arena_base` have
- * offsets that reach them modulo 2^64. */
+/* Adds all content of a job. Slices of pieces outside its arena have offsets
+ * that reach them modulo 2^64. */
 void rf_content_slices_add_side(struct rf_content_slices *slices,
-                                const struct rf_side_content *content,
-                                uint32_t cast, const void *arena_base);
+                                const struct rf_content_job *job,
+                                uint32_t cast);
 void rf_content_slices_free(struct rf_content_slices *slices);
 
 #endif

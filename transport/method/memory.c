@@ -6,8 +6,9 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
+#include "transport/method/runs.h"
 
-/* Bytes per read from a device. */
+/* Bytes per copy from or to a device. */
 #define CHUNK (UINT64_C(4) << 20)
 
 struct rf_place rf_place_of(const struct rf_arena *arena, rf_base_of_fn base_of,
@@ -41,7 +42,7 @@ static void compare(const uint8_t *found, uint64_t at, uint64_t bytes,
 }
 
 enum rf_status rf_verify_poison(const struct rf_memory_ops *memory,
-                                const struct rf_verify_job *job, uint64_t from,
+                                const struct rf_content_job *job, uint64_t from,
                                 uint64_t to, struct rf_verify_result *out,
                                 struct rf_err *err)
 {
@@ -56,5 +57,45 @@ enum rf_status rf_verify_poison(const struct rf_memory_ops *memory,
         }
     }
     free(copy);
+    return status;
+}
+
+enum rf_status rf_poison_padding(const struct rf_memory_ops *memory,
+                                 const struct rf_content_job *job,
+                                 struct rf_err *err)
+{
+    struct rf_byte_span *spans = NULL;
+    size_t n = 0;
+    uint8_t *poison = rf_xmalloc(CHUNK);
+    enum rf_status status = rf_runs_padding(job->plan, job->side, job->rank,
+                                            job->arena->bytes, &spans, &n, err);
+    memset(poison, rf_poison_byte(job->iteration), CHUNK);
+    for (size_t i = 0; i < n; i++) {
+        for (uint64_t at = spans[i].start; at < spans[i].end; at += CHUNK) {
+            RF_THEN(status, memory->write(job->arena, at,
+                                          RF_MIN(spans[i].end - at, CHUNK),
+                                          poison, err));
+        }
+    }
+    free(poison);
+    free(spans);
+    return status;
+}
+
+/* No method may write there. */
+enum rf_status rf_verify_padding(const struct rf_memory_ops *memory,
+                                 const struct rf_content_job *job,
+                                 struct rf_verify_result *out,
+                                 struct rf_err *err)
+{
+    struct rf_byte_span *spans = NULL;
+    size_t n = 0;
+    enum rf_status status = rf_runs_padding(job->plan, job->side, job->rank,
+                                            job->arena->bytes, &spans, &n, err);
+    for (size_t i = 0; i < n; i++) {
+        RF_THEN(status, rf_verify_poison(memory, job, spans[i].start,
+                                         spans[i].end, out, err));
+    }
+    free(spans);
     return status;
 }

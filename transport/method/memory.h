@@ -40,9 +40,9 @@ struct rf_verify_result {
 typedef const void *(*rf_base_of_fn)(const struct rf_piece *piece,
                                      uint64_t stride[RF_BOX_DIMS], void *data);
 
-/* An arena of one rank's side, to compare with the content of `iteration`; all
- * borrowed. The memory kind may cache tables in the arena. */
-struct rf_verify_job {
+/* An arena of one rank's side, and the iteration whose content it gets or must
+ * have; all borrowed. The memory kind may cache tables in the arena. */
+struct rf_content_job {
     const struct rf_plan *plan;
     enum rf_side side;
     uint32_t rank;
@@ -81,21 +81,18 @@ struct rf_memory_ops {
     enum rf_status (*alloc)(uint64_t bytes, struct rf_arena *out,
                             struct rf_err *err);
     void (*free)(struct rf_arena *arena);
-    /* Writes the pattern of `iteration` into all pieces of a rank's side: in
-     * the *training* side's dtype, and its cast on an inference side of another
-     * dtype. Padding gets rf_poison_byte(iteration). Checkpoints are read by
-     * rf_fill() (worker/content/fill.h). */
-    enum rf_status (*fill)(const struct rf_plan *plan, enum rf_side side,
-                           uint32_t rank, uint64_t iteration,
-                           struct rf_arena *arena, struct rf_err *err);
+    /* Writes the pattern of the job's iteration into all pieces of its arena,
+     * as rf_fill() does (worker/content/fill.h). NULL: rf_fill() does it
+     * through `write`. */
+    enum rf_status (*fill)(const struct rf_content_job *job,
+                           struct rf_err *err);
     /* Fills the whole arena, padding included, with rf_poison_byte(iteration).
      */
     enum rf_status (*poison)(uint64_t iteration, struct rf_arena *arena,
                              struct rf_err *err);
-    /* Compares every byte of every piece with the content (cast to the side's
-     * dtype), and padding with the poison. With a checkpoint, memory other than
-     * the host's is compared through `read` (worker/content/verify.h). */
-    enum rf_status (*verify)(const struct rf_verify_job *job,
+    /* Compares every byte of every piece with the pattern. NULL: rf_verify()
+     * does it through `read` (worker/content/verify.h). */
+    enum rf_status (*verify)(const struct rf_content_job *job,
                              struct rf_verify_result *out, struct rf_err *err);
     /* Test hook: flips one byte of the arena at `offset`. */
     enum rf_status (*flip)(struct rf_arena *arena, uint64_t offset,
@@ -125,11 +122,21 @@ struct rf_memory_ops {
     void (*usage)(uint64_t *used, uint64_t *available);
 };
 
+/* Fills the bytes of the job's arena that no piece covers with the poison, or
+ * compares them with it as rf_verify_poison() does. */
+enum rf_status rf_poison_padding(const struct rf_memory_ops *memory,
+                                 const struct rf_content_job *job,
+                                 struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_verify_padding(const struct rf_memory_ops *memory,
+                                 const struct rf_content_job *job,
+                                 struct rf_verify_result *out,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
 /* Compares bytes [from, to) of the job's arena, which must be unwritten, with
  * the poison. Differences count as mismatched; none of the bytes count as
  * checked. */
 enum rf_status rf_verify_poison(const struct rf_memory_ops *memory,
-                                const struct rf_verify_job *job, uint64_t from,
+                                const struct rf_content_job *job, uint64_t from,
                                 uint64_t to, struct rf_verify_result *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 

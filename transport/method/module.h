@@ -12,7 +12,7 @@
 #include "transport/method/method.h"
 #include "transport/method/ucx_wire.h"
 
-#define RF_MODULE_ABI 9
+#define RF_MODULE_ABI 10
 #define RF_MODULE_SYMBOL "rf_cuda_module"
 
 #define RF_MODULE_MAX_DEVICES 32

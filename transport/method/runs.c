@@ -174,8 +174,9 @@ static size_t complement(struct rf_byte_span *spans, size_t n, uint64_t bytes)
 }
 
 enum rf_status rf_runs_padding(const struct rf_plan *plan, enum rf_side side,
-                               uint32_t rank, struct rf_byte_span **out,
-                               size_t *n_out, struct rf_err *err)
+                               uint32_t rank, uint64_t arena_bytes,
+                               struct rf_byte_span **out, size_t *n_out,
+                               struct rf_err *err)
 {
     const struct rf_rank_layout *layout = rf_plan_layout(plan, side, rank);
     struct spans spans = {NULL, 0, 0};
@@ -194,13 +195,13 @@ enum rf_status rf_runs_padding(const struct rf_plan *plan, enum rf_side side,
     spans.n--;
     qsort(spans.items, spans.n, sizeof(*spans.items), compare_spans);
     for (size_t i = 0; i < spans.n; i++) {
-        if (spans.items[i].end > layout->arena_bytes) {
+        if (spans.items[i].end > arena_bytes) {
             free(spans.items);
             return rf_err_set(err, RF_ERR_INTERNAL,
                               "rank %u has a piece outside its arena", rank);
         }
     }
-    *n_out = complement(spans.items, spans.n, layout->arena_bytes);
+    *n_out = complement(spans.items, spans.n, arena_bytes);
     *out = spans.items;
     return RF_OK;
 nomem:

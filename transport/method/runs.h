@@ -49,12 +49,13 @@ struct rf_byte_span {
 };
 
 /*
- * The bytes of a rank's arena that no piece covers (alignment and padded
- * rows), ascending and disjoint. The caller frees *out. RF_ERR_NOMEM, or
+ * The bytes of a rank's arena of `arena_bytes` that no piece covers (alignment
+ * and padded rows), ascending and disjoint. The caller frees *out. RF_ERR_NOMEM, or
  * RF_ERR_INTERNAL when a piece lies outside the arena.
  */
 enum rf_status rf_runs_padding(const struct rf_plan *plan, enum rf_side side,
-                               uint32_t rank, struct rf_byte_span **out,
-                               size_t *n_out, struct rf_err *err) RF_MUST_CHECK;
+                               uint32_t rank, uint64_t arena_bytes,
+                               struct rf_byte_span **out, size_t *n_out,
+                               struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -6,7 +6,8 @@
 #include "worker/content/staging.h"
 
 struct filling {
-    const struct rf_fill_job *job;
+    const struct rf_content_job *job;
+    struct rf_reading *reading; /* may be NULL */
     struct rf_content *contents[RF_READ_THREADS];
 };
 
@@ -16,21 +17,21 @@ static enum rf_status fill_run(const struct rf_staged_run *run, unsigned thread,
     const struct filling *filling = data;
     RF_TRY(
         rf_content_read(filling->contents[thread], &run->span, run->at, err));
-    if (filling->job->reading != NULL) {
-        atomic_fetch_add(&filling->job->reading->done_bytes, run->bytes);
+    if (filling->reading != NULL) {
+        atomic_fetch_add(&filling->reading->done_bytes, run->bytes);
     }
     return RF_OK;
 }
 
 static enum rf_status open_contents(struct filling *filling, struct rf_err *err)
 {
-    const struct rf_fill_job *job = filling->job;
+    const struct rf_content_job *job = filling->job;
     enum rf_status status = RF_OK;
     for (unsigned t = 0; status == RF_OK && t < rf_read_threads(job->plan);
          t++) {
         status = rf_content_create(
             job->plan, job->side, job->iteration,
-            job->reading != NULL ? &job->reading->read_bytes : NULL,
+            filling->reading != NULL ? &filling->reading->read_bytes : NULL,
             &filling->contents[t], err);
     }
     return status;
@@ -51,25 +52,28 @@ static void expect(struct rf_reading *reading, const struct rf_block *blocks,
     atomic_store(&reading->of_bytes, bytes);
 }
 
-enum rf_status rf_fill(const struct rf_fill_job *job, struct rf_err *err)
+static enum rf_status fill_staged(const struct rf_content_job *job,
+                                  const struct rf_memory_ops *memory,
+                                  struct rf_reading *reading,
+                                  struct rf_err *err)
 {
-    struct filling filling = {.job = job};
-    const struct rf_staging staging = {
-        .memory = job->memory,
-        .plan = job->plan,
-        .side = job->side,
-        .rank = job->rank,
-        .arena = job->arena,
-        .way = RF_STAGE_IN,
-        .threads = rf_read_threads(job->plan),
-        .abort = job->reading != NULL ? job->reading->abort : NULL,
-        .work = fill_run,
-        .data = &filling};
+    struct filling filling = {.job = job, .reading = reading};
+    const struct rf_staging staging = {.memory = memory,
+                                       .plan = job->plan,
+                                       .side = job->side,
+                                       .rank = job->rank,
+                                       .arena = job->arena,
+                                       .way = RF_STAGE_IN,
+                                       .threads = rf_read_threads(job->plan),
+                                       .abort = reading != NULL ? reading->abort
+                                                                : NULL,
+                                       .work = fill_run,
+                                       .data = &filling};
     size_t n;
     struct rf_block *blocks = rf_blocks_of(job->plan, job->side, job->rank, &n);
     enum rf_status status = open_contents(&filling, err);
     if (status == RF_OK) {
-        expect(job->reading, blocks, n);
+        expect(reading, blocks, n);
         status = rf_staging_run(&staging, blocks, n, err);
     }
     for (unsigned t = 0; t < RF_READ_THREADS; t++) {
@@ -77,4 +81,16 @@ enum rf_status rf_fill(const struct rf_fill_job *job, struct rf_err *err)
     }
     free(blocks);
     return status;
+}
+
+enum rf_status rf_fill(const struct rf_content_job *job,
+                       const struct rf_memory_ops *memory,
+                       struct rf_reading *reading, struct rf_err *err)
+{
+    /* Kernels know only the pattern. */
+    const bool by_kernels =
+        memory->fill != NULL && job->plan->model->files == NULL;
+    RF_TRY(by_kernels ? memory->fill(job, err)
+                      : fill_staged(job, memory, reading, err));
+    return rf_poison_padding(memory, job, err);
 }

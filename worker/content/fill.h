@@ -1,6 +1,6 @@
 /*
- * Writes content into an arena: a checkpoint, with several threads, into any
- * kind of memory; the pattern into memory that is used in place.
+ * Writes content into an arena: a checkpoint with several threads; the pattern
+ * with the memory's kernels, if it has some.
  */
 #ifndef RF_WORKER_CONTENT_FILL_H
 #define RF_WORKER_CONTENT_FILL_H
@@ -18,19 +18,12 @@ struct rf_reading {
     atomic_ullong of_bytes;   /* of content in total */
 };
 
-struct rf_fill_job {
-    const struct rf_plan *plan;
-    enum rf_side side;
-    uint32_t rank;
-    uint64_t iteration;
-    const struct rf_memory_ops *memory;
-    const struct rf_arena *arena;
-    struct rf_reading *reading; /* may be NULL */
-};
-
-/* Writes the iteration's content into all pieces of the rank's side; see
- * rf_memory_ops.fill. */
-enum rf_status rf_fill(const struct rf_fill_job *job,
+/* Writes the job's content into all pieces of its arena: in the *training*
+ * side's dtype, and its cast on an inference side of another dtype. Padding
+ * gets the poison. Job's base_of is not used; `reading` may be NULL. */
+enum rf_status rf_fill(const struct rf_content_job *job,
+                       const struct rf_memory_ops *memory,
+                       struct rf_reading *reading,
                        struct rf_err *err) RF_MUST_CHECK;
 
 #endif

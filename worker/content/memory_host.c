@@ -1,5 +1,5 @@
 /*
- * Host memory: allocation, fill, poison, verify. See transport/method/memory.h.
+ * Host memory: allocation, poison, quantising. See transport/method/memory.h.
  *
  * An arena is a memfd mapped shared. Allocation touches all of it, so that page
  * faults never fall into a timed region.
@@ -16,10 +16,7 @@
 #include "common/mem.h"
 #include "common/memory_info.h"
 #include "common/pattern.h"
-#include "worker/content/fill.h"
 #include "worker/content/quantize.h"
-#include "transport/method/runs.h"
-#include "worker/content/verify.h"
 
 static enum rf_status no_room(uint64_t bytes, struct rf_err *err)
 {
@@ -87,36 +84,6 @@ static void host_free(struct rf_arena *arena)
     *arena = (struct rf_arena){.fd = -1};
 }
 
-static enum rf_status poison_padding(const struct rf_fill_job *job,
-                                     struct rf_err *err)
-{
-    uint8_t *base = job->arena->base;
-    struct rf_byte_span *spans = NULL;
-    size_t n = 0;
-    enum rf_status status =
-        rf_runs_padding(job->plan, job->side, job->rank, &spans, &n, err);
-    for (size_t i = 0; status == RF_OK && i < n; i++) {
-        memset(base + spans[i].start, rf_poison_byte(job->iteration),
-               spans[i].end - spans[i].start);
-    }
-    free(spans);
-    return status;
-}
-
-static enum rf_status host_fill(const struct rf_plan *plan, enum rf_side side,
-                                uint32_t rank, uint64_t iteration,
-                                struct rf_arena *arena, struct rf_err *err)
-{
-    const struct rf_fill_job job = {.plan = plan,
-                                    .side = side,
-                                    .rank = rank,
-                                    .iteration = iteration,
-                                    .memory = &rf_memory_host,
-                                    .arena = arena};
-    enum rf_status status = rf_fill(&job, err);
-    return status == RF_OK ? poison_padding(&job, err) : status;
-}
-
 static enum rf_status host_poison(uint64_t iteration, struct rf_arena *arena,
                                   struct rf_err *err)
 {
@@ -125,13 +92,6 @@ static enum rf_status host_poison(uint64_t iteration, struct rf_arena *arena,
         memset(arena->base, rf_poison_byte(iteration), arena->bytes);
     }
     return RF_OK;
-}
-
-static enum rf_status host_verify(const struct rf_verify_job *job,
-                                  struct rf_verify_result *out,
-                                  struct rf_err *err)
-{
-    return rf_verify(job, &rf_memory_host, NULL, out, err);
 }
 
 static enum rf_status host_flip(struct rf_arena *arena, uint64_t offset,
@@ -180,9 +140,7 @@ const struct rf_memory_ops rf_memory_host = {
     .name = "host",
     .alloc = host_alloc,
     .free = host_free,
-    .fill = host_fill,
     .poison = host_poison,
-    .verify = host_verify,
     .flip = host_flip,
     .read = host_read,
     .write = host_write,

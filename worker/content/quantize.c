@@ -135,7 +135,7 @@ void rf_quantizer_destroy(void *opaque)
 /* --- Verification --- */
 
 struct block_verification {
-    const struct rf_verify_job *job;
+    const struct rf_content_job *job;
     const struct rf_memory_ops *memory;
     struct rf_content *content;
     struct rf_verify_result *out;
@@ -281,7 +281,7 @@ static enum rf_status verify_part(const struct block_verification *v,
     return status;
 }
 
-enum rf_status rf_quantizer_verify(const struct rf_verify_job *job,
+enum rf_status rf_quantizer_verify(const struct rf_content_job *job,
                                    const struct rf_quantize *what,
                                    const struct rf_memory_ops *memory,
                                    struct rf_verify_result *out,

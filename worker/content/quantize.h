@@ -20,7 +20,7 @@ void rf_quantizer_destroy(void *quantizer);
  * and is read through `memory`; base_of is not used. Adds mismatches to *out,
  * and describes the first if *out has none yet; leaves checked_bytes unchanged.
  */
-enum rf_status rf_quantizer_verify(const struct rf_verify_job *job,
+enum rf_status rf_quantizer_verify(const struct rf_content_job *job,
                                    const struct rf_quantize *what,
                                    const struct rf_memory_ops *memory,
                                    struct rf_verify_result *out,

@@ -17,7 +17,7 @@
 
 /* Results of one thread. */
 struct findings {
-    const struct rf_verify_job *job;
+    const struct rf_content_job *job;
     struct rf_content *content;
     struct rf_verify_result result;
     uint64_t first_element; /* of result's first mismatch */
@@ -25,7 +25,7 @@ struct findings {
 };
 
 struct verification {
-    const struct rf_verify_job *job;
+    const struct rf_content_job *job;
     struct findings findings[RF_READ_THREADS];
 };
 
@@ -95,24 +95,6 @@ static enum rf_status verify_run(const struct rf_staged_run *run,
     return RF_OK;
 }
 
-/* Padding must still hold the poison: no method may write there. */
-static enum rf_status verify_padding(const struct rf_verify_job *job,
-                                     const struct rf_memory_ops *memory,
-                                     struct rf_verify_result *out,
-                                     struct rf_err *err)
-{
-    struct rf_byte_span *spans = NULL;
-    size_t n = 0;
-    enum rf_status status =
-        rf_runs_padding(job->plan, job->side, job->rank, &spans, &n, err);
-    for (size_t i = 0; i < n; i++) {
-        RF_THEN(status, rf_verify_poison(memory, job, spans[i].start,
-                                         spans[i].end, out, err));
-    }
-    free(spans);
-    return status;
-}
-
 static void join_findings(const struct verification *v,
                           struct rf_verify_result *out)
 {
@@ -141,7 +123,7 @@ static void join_findings(const struct verification *v,
 
 static enum rf_status open_findings(struct verification *v, struct rf_err *err)
 {
-    const struct rf_verify_job *job = v->job;
+    const struct rf_content_job *job = v->job;
     enum rf_status status = RF_OK;
     for (unsigned t = 0; status == RF_OK && t < rf_read_threads(job->plan);
          t++) {
@@ -153,10 +135,11 @@ static enum rf_status open_findings(struct verification *v, struct rf_err *err)
     return status;
 }
 
-enum rf_status rf_verify(const struct rf_verify_job *job,
-                         const struct rf_memory_ops *memory,
-                         const atomic_bool *abort, struct rf_verify_result *out,
-                         struct rf_err *err)
+static enum rf_status verify_staged(const struct rf_content_job *job,
+                                    const struct rf_memory_ops *memory,
+                                    const atomic_bool *abort,
+                                    struct rf_verify_result *out,
+                                    struct rf_err *err)
 {
     struct verification v = {.job = job};
     const struct rf_staging staging = {.memory = memory,
@@ -173,20 +156,34 @@ enum rf_status rf_verify(const struct rf_verify_job *job,
                                        .data = &v};
     size_t n;
     struct rf_block *blocks = rf_blocks_of(job->plan, job->side, job->rank, &n);
-    struct rf_verify_result result;
     enum rf_status status = open_findings(&v, err);
     RF_THEN(status, rf_staging_run(&staging, blocks, n, err));
     if (status == RF_OK) {
-        join_findings(&v, &result);
-        status = verify_padding(job, memory, &result, err);
-    }
-    if (status == RF_OK) {
-        *out = result;
+        join_findings(&v, out);
     }
     for (unsigned t = 0; t < RF_READ_THREADS; t++) {
         rf_content_destroy(v.findings[t].content);
         free(v.findings[t].expected);
     }
     free(blocks);
+    return status;
+}
+
+enum rf_status rf_verify(const struct rf_content_job *job,
+                         const struct rf_memory_ops *memory,
+                         const atomic_bool *abort, struct rf_verify_result *out,
+                         struct rf_err *err)
+{
+    /* Kernels know only the pattern. */
+    const bool by_kernels =
+        memory->verify != NULL && job->plan->model->files == NULL;
+    struct rf_verify_result result = {0};
+    enum rf_status status =
+        by_kernels ? memory->verify(job, &result, err)
+                   : verify_staged(job, memory, abort, &result, err);
+    RF_THEN(status, rf_verify_padding(memory, job, &result, err));
+    if (status == RF_OK) {
+        *out = result;
+    }
     return status;
 }

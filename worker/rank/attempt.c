@@ -116,9 +116,16 @@ static void test_faults(const struct rf_rank_attempt *attempt,
     }
 }
 
-static bool has_checkpoint(const struct rf_rank_attempt *attempt)
+static struct rf_content_job sources_of(struct rf_rank_attempt *attempt,
+                                        uint64_t iteration)
 {
-    return attempt->plan->model->files != NULL;
+    return (struct rf_content_job){
+        .plan = attempt->plan,
+        .side = RF_TRAIN,
+        .rank = attempt->env.rank,
+        .iteration =
+            attempt->checkpoint.done ? attempt->checkpoint.index : iteration,
+        .arena = &attempt->method_env.arena[RF_MEM_TRAIN]};
 }
 
 /* Reads the checkpoint once; its content is the same in all iterations. */
@@ -128,20 +135,9 @@ static enum rf_status load_sources(struct rf_rank_attempt *attempt,
                                    struct rf_err *err)
 {
     struct rf_reading *reading = attempt->env.reading;
-    const struct rf_fill_job job = {
-        .plan = attempt->plan,
-        .side = RF_TRAIN,
-        .rank = attempt->env.rank,
-        .iteration = iteration,
-        .memory = attempt->memory,
-        .arena = &attempt->method_env.arena[RF_MEM_TRAIN],
-        .reading = reading};
-    int64_t begun_ns;
-    enum rf_status status;
-    RF_TRY(attempt->memory->poison(
-        iteration, &attempt->method_env.arena[RF_MEM_TRAIN], err));
-    begun_ns = rf_now_ns();
-    status = rf_fill(&job, err);
+    const struct rf_content_job job = sources_of(attempt, iteration);
+    const int64_t begun_ns = rf_now_ns();
+    enum rf_status status = rf_fill(&job, attempt->memory, reading, err);
     if (status != RF_OK) {
         rf_err_wrap(err, "checkpoint");
         return status;
@@ -161,14 +157,13 @@ static enum rf_status fill_sources(struct rf_rank_attempt *attempt,
                                    struct rf_msg_answer *answer,
                                    struct rf_err *err)
 {
+    const struct rf_content_job job = sources_of(attempt, iteration);
     if (attempt->checkpoint.done) {
         return RF_OK;
     }
-    return has_checkpoint(attempt)
+    return attempt->plan->model->files != NULL
                ? load_sources(attempt, iteration, answer, err)
-               : attempt->memory->fill(
-                     attempt->plan, RF_TRAIN, attempt->env.rank, iteration,
-                     &attempt->method_env.arena[RF_MEM_TRAIN], err);
+               : rf_fill(&job, attempt->memory, NULL, err);
 }
 
 static enum rf_status step_fill(struct rf_rank_attempt *attempt,
@@ -426,17 +421,6 @@ first_mismatch(const struct rf_rank_attempt *attempt, const char *side,
     return out;
 }
 
-/* The kernels of device memory know only the pattern. */
-static enum rf_status verify_side(const struct rf_rank_attempt *attempt,
-                                  const struct rf_verify_job *job,
-                                  struct rf_verify_result *out,
-                                  struct rf_err *err)
-{
-    return has_checkpoint(attempt)
-               ? rf_verify(job, attempt->memory, attempt->env.abort, out, err)
-               : attempt->memory->verify(job, out, err);
-}
-
 /* Checks that the method has not changed its sources. They do not count as
  * checked bytes. */
 static enum rf_status verify_sources(struct rf_rank_attempt *attempt,
@@ -445,14 +429,9 @@ static enum rf_status verify_sources(struct rf_rank_attempt *attempt,
                                      struct rf_err *err)
 {
     struct rf_verify_result kept = {0};
-    const struct rf_verify_job job = {
-        .plan = attempt->plan,
-        .side = RF_TRAIN,
-        .rank = attempt->env.rank,
-        .iteration =
-            attempt->checkpoint.done ? attempt->checkpoint.index : iteration,
-        .arena = &attempt->method_env.arena[RF_MEM_TRAIN]};
-    enum rf_status status = verify_side(attempt, &job, &kept, err);
+    const struct rf_content_job job = sources_of(attempt, iteration);
+    enum rf_status status =
+        rf_verify(&job, attempt->memory, attempt->env.abort, &kept, err);
     if (status == RF_OK && found->mismatched_bytes == 0) {
         kept.checked_bytes = found->checked_bytes;
         *found = kept;
@@ -468,15 +447,16 @@ static enum rf_status verify_arrived(struct rf_rank_attempt *attempt,
                                      struct rf_verify_result *found,
                                      struct rf_err *err)
 {
-    struct rf_verify_job job = {.plan = attempt->plan,
-                                .side = RF_INFER,
-                                .rank = attempt->env.rank,
-                                .iteration = iteration,
-                                .arena =
-                                    &attempt->method_env.arena[RF_MEM_INFER],
-                                .base_of = attempt->method->base_of,
-                                .data = attempt->state};
-    enum rf_status status = verify_side(attempt, &job, found, err);
+    struct rf_content_job job = {.plan = attempt->plan,
+                                 .side = RF_INFER,
+                                 .rank = attempt->env.rank,
+                                 .iteration = iteration,
+                                 .arena =
+                                     &attempt->method_env.arena[RF_MEM_INFER],
+                                 .base_of = attempt->method->base_of,
+                                 .data = attempt->state};
+    enum rf_status status =
+        rf_verify(&job, attempt->memory, attempt->env.abort, found, err);
     if (status == RF_OK && attempt->quantizer != NULL) {
         job.arena = &attempt->quantized;
         status = rf_quantizer_verify(&job, &attempt->quantize, attempt->memory,

@@ -101,6 +101,23 @@ static void make_piece(struct lab *lab, const struct rf_piece *piece)
     } while (d != UINT32_MAX);
 }
 
+static struct rf_content_job job_of(struct lab *lab, uint64_t round)
+{
+    return (struct rf_content_job){.plan = lab->planned.plan,
+                                   .side = RF_INFER,
+                                   .rank = 1,
+                                   .iteration = round,
+                                   .arena = &lab->arena};
+}
+
+static void fill(struct lab *lab, uint64_t round)
+{
+    const struct rf_content_job job = job_of(lab, round);
+    struct rf_err err;
+    assert_ok(rf_memory_cuda.fill(&job, &err), err);
+    assert_ok(rf_poison_padding(&rf_memory_cuda, &job, &err), err);
+}
+
 static void open_lab(struct lab *lab, int mesh)
 {
     const uint32_t slots[] = {2};
@@ -124,9 +141,7 @@ static void open_lab(struct lab *lab, int mesh)
         make_piece(lab, &layout->pieces[p]);
     }
     ck_assert_int_eq(rf_memory_cuda.poison(ROUND + 1, &lab->arena, &err), 0);
-    ck_assert_int_eq(rf_memory_cuda.fill(lab->planned.plan, RF_INFER, 1, ROUND,
-                                         &lab->arena, &err),
-                     0);
+    fill(lab, ROUND);
 }
 
 static void close_lab(struct lab *lab)
@@ -141,12 +156,9 @@ static struct rf_verify_result verify(struct lab *lab)
 {
     struct rf_verify_result result;
     struct rf_err err;
-    const struct rf_verify_job job = {.plan = lab->planned.plan,
-                                      .side = RF_INFER,
-                                      .rank = 1,
-                                      .iteration = ROUND,
-                                      .arena = &lab->arena};
+    const struct rf_content_job job = job_of(lab, ROUND);
     assert_ok(rf_memory_cuda.verify(&job, &result, &err), err);
+    assert_ok(rf_verify_padding(&rf_memory_cuda, &job, &result, &err), err);
     return result;
 }
 
@@ -265,11 +277,8 @@ TEST(test_stale_content_of_another_round_is_found)
 {
     struct lab lab;
     struct rf_verify_result result;
-    struct rf_err err;
     open_lab(&lab, 0);
-    ck_assert_int_eq(rf_memory_cuda.fill(lab.planned.plan, RF_INFER, 1,
-                                         ROUND - 1, &lab.arena, &err),
-                     0);
+    fill(&lab, ROUND - 1);
     result = verify(&lab);
     ck_assert_uint_gt(result.mismatched_bytes, result.checked_bytes * 9 / 10);
     close_lab(&lab);
@@ -297,16 +306,13 @@ TEST(test_views_are_verified_where_they_live)
     struct lab lab;
     struct elsewhere other;
     struct rf_verify_result result;
-    struct rf_verify_job job = {.side = RF_INFER,
-                                .rank = 1,
-                                .iteration = ROUND,
-                                .arena = &lab.arena,
-                                .base_of = base_elsewhere,
-                                .data = &other};
+    struct rf_content_job job;
     struct rf_err err;
     unsigned char *copy;
     open_lab(&lab, 0);
-    job.plan = lab.planned.plan;
+    job = job_of(&lab, ROUND);
+    job.base_of = base_elsewhere;
+    job.data = &other;
     other.piece = rf_plan_layout(lab.planned.plan, RF_INFER, 1)->pieces;
     ck_assert_int_eq(cudaMalloc((void **)&copy, lab.arena.bytes), 0);
     ck_assert_int_eq(

@@ -99,11 +99,10 @@ TEST(test_gpu_8_has_small_tables_of_content)
     for (uint32_t r = 0; r < planned.world->n_ranks; r++) {
         uint64_t table = 0, arena = 0;
         for (int side = RF_TRAIN; side <= RF_INFER; side++) {
-            const struct rf_side_content content = {
+            const struct rf_content_job content = {
                 .plan = planned.plan, .side = (enum rf_side)side, .rank = r};
             struct rf_content_slices slices = {0};
-            rf_content_slices_add_side(&slices, &content, RF_KERNEL_CAST_NONE,
-                                       NULL);
+            rf_content_slices_add_side(&slices, &content, RF_KERNEL_CAST_NONE);
             table += table_bytes(&slices);
             arena += slices.bytes;
             rf_content_slices_free(&slices);

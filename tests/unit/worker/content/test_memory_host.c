@@ -13,8 +13,10 @@
 #include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_lab.h"
 #include "worker/content/content.h"
+#include "worker/content/fill.h"
 #include "worker/content/memory_host.h"
 #include "worker/content/reference_cast.h"
+#include "worker/content/verify.h"
 
 #define ITERATION 6
 
@@ -73,6 +75,18 @@ static struct rf_arena make_arena(const struct rf_plan *plan, enum rf_side side,
     return arena;
 }
 
+static enum rf_status fill(const struct rf_plan *plan, enum rf_side side,
+                           uint32_t rank, struct rf_arena *arena,
+                           struct rf_err *err)
+{
+    const struct rf_content_job job = {.plan = plan,
+                                       .side = side,
+                                       .rank = rank,
+                                       .iteration = ITERATION,
+                                       .arena = arena};
+    return rf_fill(&job, &rf_memory_host, NULL, err);
+}
+
 struct lab_case {
     const char *model, *scenario;
 };
@@ -123,9 +137,7 @@ LOOP_TEST(test_fill_writes_every_element_and_poisons_padding,
             memset(expected, rf_poison_byte(ITERATION), arena.bytes);
             memset(arena.base, 0x77, arena.bytes);
             oracle(lab.plan, (enum rf_side)side, r, ITERATION, expected);
-            assert_ok(rf_memory_host.fill(lab.plan, (enum rf_side)side, r,
-                                          ITERATION, &arena, &err),
-                      err);
+            assert_ok(fill(lab.plan, (enum rf_side)side, r, &arena, &err), err);
             ck_assert_int_eq(memcmp(arena.base, expected, arena.bytes), 0);
             free(expected);
             rf_memory_host.free(&arena);
@@ -138,12 +150,12 @@ static struct rf_verify_result verify(const struct rf_plan *plan, uint32_t rank,
 {
     struct rf_verify_result found = {0};
     struct rf_err err;
-    const struct rf_verify_job job = {.plan = plan,
-                                      .side = RF_INFER,
-                                      .rank = rank,
-                                      .iteration = ITERATION,
-                                      .arena = arena};
-    assert_ok(rf_memory_host.verify(&job, &found, &err), err);
+    const struct rf_content_job job = {.plan = plan,
+                                       .side = RF_INFER,
+                                       .rank = rank,
+                                       .iteration = ITERATION,
+                                       .arena = arena};
+    assert_ok(rf_verify(&job, &rf_memory_host, NULL, &found, &err), err);
     return found;
 }
 
@@ -305,20 +317,20 @@ TEST(test_verify_looks_where_the_method_says)
 {
     AUTO(worker_lab) lab;
     struct rf_arena arena, other;
-    struct rf_verify_job job;
+    struct rf_content_job job;
     struct rf_verify_result found;
     struct rf_err err;
     worker_lab_make(&lab, cases[0].model, cases[0].scenario, 1, 2);
     other = good_destination(lab.plan, 0);
     arena = good_destination(lab.plan, 0);
     oracle(lab.plan, RF_INFER, 0, ITERATION - 1, arena.base);
-    job = (struct rf_verify_job){.plan = lab.plan,
-                                 .side = RF_INFER,
-                                 .iteration = ITERATION,
-                                 .arena = &arena,
-                                 .base_of = elsewhere,
-                                 .data = other.base};
-    assert_ok(rf_memory_host.verify(&job, &found, &err), err);
+    job = (struct rf_content_job){.plan = lab.plan,
+                                  .side = RF_INFER,
+                                  .iteration = ITERATION,
+                                  .arena = &arena,
+                                  .base_of = elsewhere,
+                                  .data = other.base};
+    assert_ok(rf_verify(&job, &rf_memory_host, NULL, &found, &err), err);
     ck_assert_uint_eq(found.mismatched_bytes, 0);
     rf_memory_host.free(&arena);
     rf_memory_host.free(&other);
@@ -417,9 +429,7 @@ TEST(test_checkpoint_bytes_fill_and_verify)
             rf_plan_layout(lab.plan, RF_INFER, r);
         struct rf_arena arena = make_arena(lab.plan, RF_INFER, r);
         struct rf_verify_result found;
-        assert_ok(
-            rf_memory_host.fill(lab.plan, RF_INFER, r, ITERATION, &arena, &err),
-            err);
+        assert_ok(fill(lab.plan, RF_INFER, r, &arena, &err), err);
         for (size_t p = 0; p < layout->n_pieces; p++) {
             const struct rf_piece *piece = &layout->pieces[p];
             const char *name = lab.plan->model->families[piece->family].name;
@@ -449,9 +459,8 @@ TEST(test_a_short_checkpoint_file_is_named)
                     SCENARIO("{'layout': 'hf'}", "{'layout': 'hf'}"), 1, 1);
     lab.task->model->files = checkpoint_model(folder, sizeof(folder), 230);
     arena = make_arena(lab.plan, RF_TRAIN, 0);
-    assert_fails(
-        rf_memory_host.fill(lab.plan, RF_TRAIN, 0, ITERATION, &arena, &err),
-        RF_ERR_IO, err, "a.safetensors");
+    assert_fails(fill(lab.plan, RF_TRAIN, 0, &arena, &err), RF_ERR_IO, err,
+                 "a.safetensors");
     assert_says(err.text, "tensor v");
     remove_checkpoint(folder);
     rf_memory_host.free(&arena);

@@ -11,6 +11,7 @@
 #include "common/pattern.h"
 #include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_lab.h"
+#include "worker/content/fill.h"
 #include "worker/content/memory_host.h"
 
 #define ITERATION 3u
@@ -51,6 +52,7 @@ static void must(struct bench *bench, enum rf_status status)
 /* What a right refit leaves on `rank`, quantised. */
 static void open_bench(struct bench *bench, int index, uint32_t rank)
 {
+    struct rf_content_job job;
     struct rf_quantizer_env env;
     void *quantizer = NULL;
     int64_t ns = 0;
@@ -66,8 +68,12 @@ static void open_bench(struct bench *bench, int index, uint32_t rank)
              &bench->arrived, &bench->err));
     must(bench,
          rf_memory_host.alloc(bench->what.bytes, &bench->result, &bench->err));
-    must(bench, rf_memory_host.fill(bench->lab.plan, RF_INFER, rank, ITERATION,
-                                    &bench->arrived, &bench->err));
+    job = (struct rf_content_job){.plan = bench->lab.plan,
+                                  .side = RF_INFER,
+                                  .rank = rank,
+                                  .iteration = ITERATION,
+                                  .arena = &bench->arrived};
+    must(bench, rf_fill(&job, &rf_memory_host, NULL, &bench->err));
     env = (struct rf_quantizer_env){.plan = bench->lab.plan,
                                     .rank = rank,
                                     .what = &bench->what,
@@ -91,11 +97,11 @@ static void close_bench(struct bench *bench)
 static void verify(struct bench *bench, uint32_t rank, uint64_t iteration,
                    struct rf_verify_result *out)
 {
-    const struct rf_verify_job job = {.plan = bench->lab.plan,
-                                      .side = RF_INFER,
-                                      .rank = rank,
-                                      .iteration = iteration,
-                                      .arena = &bench->result};
+    const struct rf_content_job job = {.plan = bench->lab.plan,
+                                       .side = RF_INFER,
+                                       .rank = rank,
+                                       .iteration = iteration,
+                                       .arena = &bench->result};
     memset(out, 0, sizeof(*out));
     must(bench, rf_quantizer_verify(&job, &bench->what, &rf_memory_host, out,
                                     &bench->err));

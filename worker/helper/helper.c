@@ -19,7 +19,9 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/store.h"
 #include "transport/control/conn.h"
+#include "transport/control/shared_payload.h"
 #include "transport/net/loop.h"
 #include "worker/shared/process.h"
 
@@ -178,21 +180,13 @@ static enum rf_status spawn(int control_fd, const struct rf_helper_how *how,
     return rf_process_spawn(&spawning, out, err);
 }
 
-static struct rf_conn *open_socket(uv_loop_t *loop, int fd,
-                                   const struct rf_conn_ops *ops, void *data)
-{
-    uv_pipe_t *pipe = rf_xmalloc(sizeof(*pipe));
-    uv_pipe_init(loop, pipe, 0);
-    uv_pipe_open(pipe, fd); /* a socket */
-    return rf_conn_open((uv_stream_t *)pipe, NULL, ops, data);
-}
-
 struct rf_helper *rf_helper_start(uv_loop_t *loop,
                                   const struct rf_helper_how *how,
                                   rf_helper_done_fn done, void *data,
                                   struct rf_err *err)
 {
     struct rf_helper *helper;
+    uv_pipe_t *pipe;
     int control[2];
     pid_t pid = 0;
     enum rf_status status;
@@ -217,7 +211,10 @@ struct rf_helper *rf_helper_start(uv_loop_t *loop,
     uv_timer_init(loop, &helper->timer);
     helper->timer.data = helper;
     uv_timer_start(&helper->timer, on_timer, how->limit_ms, 0);
-    helper->conn = open_socket(loop, control[0], &conn_ops, helper);
+    pipe = rf_xmalloc(sizeof(*pipe));
+    uv_pipe_init(loop, pipe, 0);
+    uv_pipe_open(pipe, control[0]); /* a socket */
+    helper->conn = rf_conn_open((uv_stream_t *)pipe, NULL, &conn_ops, helper);
     return helper;
 }
 
@@ -229,39 +226,31 @@ void rf_helper_cancel(struct rf_helper *helper)
 
 /* --- The process ---------------------------------------------------------- */
 
-static void on_agent_frame(struct rf_conn *conn, const struct rf_frame *frame,
-                           void *data)
-{
-    (void)conn;
-    (void)frame;
-    (void)data;
-}
-
-static void on_agent_close(struct rf_conn *conn, const struct rf_err *why,
-                           void *data)
-{
-    (void)conn;
-    (void)why;
-    (void)data;
-}
-
-static const struct rf_conn_ops agent_ops = {NULL, on_agent_frame,
-                                             on_agent_close};
-
-static void send_answer(struct rf_conn *conn, rf_helper_make_fn make,
-                        void *data)
+/* Waits for the agent to take it, which kills this process if it hangs. */
+static bool send_answer(rf_helper_make_fn make, void *data)
 {
     struct rf_msg message;
+    struct rf_shared_payload *payload;
+    struct rf_frame frame = {.version = RF_FRAME_VERSION,
+                             .flags = RF_FRAME_CRITICAL,
+                             .rank = RF_FRAME_NO_RANK};
+    uint8_t header[RF_FRAME_HEADER_BYTES];
+    bool sent;
     make(&message, data);
-    rf_conn_send(conn, message.type, RF_FRAME_NO_RANK, rf_msg_json(&message));
+    payload = rf_shared_payload_of(&message);
+    frame.type = (uint8_t)message.type;
+    frame.length = (uint32_t)payload->size;
+    rf_frame_encode_header(&frame, header);
+    sent =
+        rf_write_all(RF_HELPER_CONTROL_FD, header, sizeof(header)) == 0 &&
+        rf_write_all(RF_HELPER_CONTROL_FD, payload->bytes, payload->size) == 0;
+    rf_shared_payload_drop(payload);
     rf_msg_free(&message);
+    return sent;
 }
 
 int rf_helper_run(pid_t parent, rf_helper_make_fn make, void *data)
 {
-    uv_loop_t loop;
-    struct rf_err err = {.text = ""};
-    struct rf_conn *conn;
     if (!rf_process_bind_to_parent(parent)) {
         return 1;
     }
@@ -271,14 +260,5 @@ int rf_helper_run(pid_t parent, rf_helper_make_fn make, void *data)
                  RF_HELPER_CONTROL_FD);
         return 2;
     }
-    if (rf_loop_init(&loop, &err) != RF_OK) {
-        rf_error("%s", err.text);
-        return 1;
-    }
-    conn = open_socket(&loop, RF_HELPER_CONTROL_FD, &agent_ops, NULL);
-    send_answer(conn, make, data);
-    rf_conn_close(conn);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    uv_loop_close(&loop);
-    return 0;
+    return send_answer(make, data) ? 0 : 1;
 }

@@ -18,7 +18,6 @@
 #include "cuda/nccl/nccl_api.h"
 #include "cuda/nvml/memory_usage.h"
 #include "cuda/nvml/nvml.h"
-#include "cuda/nvshmem/nvshmem_api.h"
 
 #define PROBE_ALIGN (UINT64_C(1) << 20)
 
@@ -141,7 +140,7 @@ static void describe_health(int cuda_device, struct rf_module_device *out)
     }
 }
 
-static void describe_libraries(struct rf_module_facts *out)
+static void describe_nccl(struct rf_module_facts *out)
 {
     struct rf_err why = {.text = ""};
     const struct rf_nccl *nccl = rf_nccl_load(&why);
@@ -152,10 +151,6 @@ static void describe_libraries(struct rf_module_facts *out)
         snprintf(out->nccl_version, sizeof(out->nccl_version), "%u.%u.%u",
                  version / 10000, version % 10000 / 100, version % 100);
         snprintf(out->nccl_path, sizeof(out->nccl_path), "%s", nccl->path);
-    }
-    if (rf_nvshmem_load(&why) == NULL) {
-        snprintf(out->nvshmem_why, sizeof(out->nvshmem_why), "%.250s",
-                 why.text);
     }
 }
 
@@ -172,7 +167,7 @@ static void module_facts(struct rf_module_facts *out)
     }
     (void)cudaDriverGetVersion(&out->driver);
     (void)cudaRuntimeGetVersion(&out->runtime);
-    describe_libraries(out);
+    describe_nccl(out);
     rf_device_driver_version(out->driver_version, sizeof(out->driver_version));
     out->n_devices = RF_MIN((uint32_t)count, (uint32_t)RF_MODULE_MAX_DEVICES);
     for (uint32_t i = 0; i < out->n_devices; i++) {

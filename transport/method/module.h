@@ -36,7 +36,6 @@ struct rf_module_facts {
     int driver, runtime;     /* CUDA versions, 13000 = 13.0; 0: none */
     char driver_version[80]; /* "580.95.05", from NVML */
     char nccl_version[16], nccl_path[512], nccl_why[256];
-    char nvshmem_why[256];
     uint32_t n_devices;
     struct rf_module_device devices[RF_MODULE_MAX_DEVICES];
 };

@@ -120,30 +120,30 @@ void rf_fp8_job_destroy(void *opaque)
     free(job);
 }
 
-enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
+enum rf_status rf_fp8_quantizer_create(const struct rf_content_job *arrived,
+                                       const struct rf_quantize *what,
+                                       const struct rf_arena *result,
                                        void **out, struct rf_err *err)
 {
     const struct rf_rank_layout *layout =
-        rf_plan_layout(env->plan, RF_INFER, env->rank);
-    struct rf_fp8_matrix *matrices =
-        rf_xcalloc(env->what->n, sizeof(*matrices));
-    unsigned char *result = env->result->base;
+        rf_plan_layout(arrived->plan, RF_INFER, arrived->rank);
+    struct rf_fp8_matrix *matrices = rf_xcalloc(what->n, sizeof(*matrices));
+    unsigned char *to = result->base;
     enum rf_status status;
-    for (size_t i = 0; i < env->what->n; i++) {
-        const struct rf_quantize_part *part = &env->what->parts[i];
+    for (size_t i = 0; i < what->n; i++) {
+        const struct rf_quantize_part *part = &what->parts[i];
         const struct rf_piece *piece = &layout->pieces[part->piece];
-        const struct rf_place place =
-            rf_place_of(env->arrived, env->base_of, env->data, piece);
+        const struct rf_place place = rf_place_of(arrived, piece);
         matrices[i] = (struct rf_fp8_matrix){
             .src = place.base + rf_quantize_offset(piece, part, place.stride),
-            .dst = result + part->values,
-            .scale_inv = result + part->scales,
+            .dst = to + part->values,
+            .scale_inv = to + part->scales,
             .rows = part->rows,
             .columns = part->columns,
             .src_pitch = place.stride[2] / 2,
             .dst_pitch = part->columns};
     }
-    status = rf_fp8_job_create(matrices, env->what->n, out, err);
+    status = rf_fp8_job_create(matrices, what->n, out, err);
     free(matrices);
     return status;
 }

@@ -23,7 +23,9 @@ enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
                                  void **out, struct rf_err *err) RF_MUST_CHECK;
 
 /* The hooks. A quantizer is one job for all matrices of a rank. */
-enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
+enum rf_status rf_fp8_quantizer_create(const struct rf_content_job *arrived,
+                                       const struct rf_quantize *what,
+                                       const struct rf_arena *result,
                                        void **out, struct rf_err *err);
 /* Casts and waits; *ns is the duration by the device's clock. */
 enum rf_status rf_fp8_job_run(void *job, int64_t *ns, struct rf_err *err);

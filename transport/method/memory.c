@@ -11,17 +11,18 @@
 /* Bytes per copy from or to a device. */
 #define CHUNK (UINT64_C(4) << 20)
 
-struct rf_place rf_place_of(const struct rf_arena *arena, rf_base_of_fn base_of,
-                            void *data, const struct rf_piece *piece)
+struct rf_place rf_place_of(const struct rf_content_job *job,
+                            const struct rf_piece *piece)
 {
     struct rf_place place = {.base = NULL};
     memcpy(place.stride, piece->stride, sizeof(place.stride));
-    if (base_of != NULL) {
-        place.base = (void *)(uintptr_t)base_of(piece, place.stride, data);
+    if (job->base_of != NULL) {
+        place.base =
+            (void *)(uintptr_t)job->base_of(piece, place.stride, job->data);
     }
     if (place.base == NULL) {
         memcpy(place.stride, piece->stride, sizeof(place.stride));
-        place.base = (uint8_t *)arena->base + piece->offset;
+        place.base = (uint8_t *)job->arena->base + piece->offset;
     }
     return place;
 }

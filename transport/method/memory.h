@@ -52,26 +52,15 @@ struct rf_content_job {
     void *data;
 };
 
-/* Source and destination of one rank's quantisation; all borrowed. */
-struct rf_quantizer_env {
-    const struct rf_plan *plan;
-    uint32_t rank;
-    const struct rf_quantize *what;
-    const struct rf_arena *arrived; /* the inference arena */
-    rf_base_of_fn base_of;          /* may be NULL */
-    void *data;
-    const struct rf_arena *result; /* what->bytes */
-};
-
 /* Location of a piece: its element 0, and its strides. */
 struct rf_place {
     uint8_t *base;
     uint64_t stride[RF_BOX_DIMS];
 };
 
-/* Location of a piece in `arena`, or as given by `base_of` (may be NULL). */
-struct rf_place rf_place_of(const struct rf_arena *arena, rf_base_of_fn base_of,
-                            void *data, const struct rf_piece *piece);
+/* Location of a piece in the job's arena, or as given by its base_of. */
+struct rf_place rf_place_of(const struct rf_content_job *job,
+                            const struct rf_piece *piece);
 
 struct rf_memory_ops {
     const char *name; /* "host", "cuda" */
@@ -109,10 +98,13 @@ struct rf_memory_ops {
     enum rf_status (*buffer_alloc)(uint64_t bytes, void **out,
                                    struct rf_err *err);
     void (*buffer_free)(void *buffer); /* NULL is fine */
-    /* Quantising after each iteration: create allocates everything; run
-     * computes and waits for the result. *ns is the time taken, by device
-     * events or by the host's clock. */
-    enum rf_status (*quantizer_create)(const struct rf_quantizer_env *env,
+    /* Quantising after each iteration, from where pieces arrive into `result`
+     * of what->bytes: create allocates everything and borrows `what` and
+     * `result`; run computes and waits for the result. *ns is the time taken,
+     * by device events or by the host's clock. */
+    enum rf_status (*quantizer_create)(const struct rf_content_job *arrived,
+                                       const struct rf_quantize *what,
+                                       const struct rf_arena *result,
                                        void **out, struct rf_err *err);
     enum rf_status (*quantizer_run)(void *quantizer, int64_t *ns,
                                     struct rf_err *err);

@@ -58,11 +58,8 @@ static enum rf_status fill_staged(const struct rf_content_job *job,
                                   struct rf_err *err)
 {
     struct filling filling = {.job = job, .reading = reading};
-    const struct rf_staging staging = {.memory = memory,
-                                       .plan = job->plan,
-                                       .side = job->side,
-                                       .rank = job->rank,
-                                       .arena = job->arena,
+    const struct rf_staging staging = {.job = job,
+                                       .memory = memory,
                                        .way = RF_STAGE_IN,
                                        .threads = rf_read_threads(job->plan),
                                        .abort = reading != NULL ? reading->abort
@@ -70,7 +67,7 @@ static enum rf_status fill_staged(const struct rf_content_job *job,
                                        .work = fill_run,
                                        .data = &filling};
     size_t n;
-    struct rf_block *blocks = rf_blocks_of(job->plan, job->side, job->rank, &n);
+    struct rf_block *blocks = rf_blocks_of(job, &n);
     enum rf_status status = open_contents(&filling, err);
     if (status == RF_OK) {
         expect(reading, blocks, n);

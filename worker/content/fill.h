@@ -20,7 +20,7 @@ struct rf_reading {
 
 /* Writes the job's content into all pieces of its arena: in the *training*
  * side's dtype, and its cast on an inference side of another dtype. Padding
- * gets the poison. Job's base_of is not used; `reading` may be NULL. */
+ * gets the poison. `reading` may be NULL. */
 enum rf_status rf_fill(const struct rf_content_job *job,
                        const struct rf_memory_ops *memory,
                        struct rf_reading *reading,

@@ -17,7 +17,8 @@
 #include "worker/content/content.h"
 
 struct quantizer {
-    struct rf_quantizer_env env;
+    const struct rf_quantize *what;
+    uint8_t *result;
     struct source {
         const uint8_t *at; /* first element of each part */
         uint64_t pitch;    /* bytes from row to row */
@@ -78,20 +79,22 @@ static void quantize_band(const uint8_t *src, uint64_t pitch, uint64_t rows,
     }
 }
 
-enum rf_status rf_quantizer_create(const struct rf_quantizer_env *env,
-                                   void **out, struct rf_err *err)
+enum rf_status rf_quantizer_create(const struct rf_content_job *arrived,
+                                   const struct rf_quantize *what,
+                                   const struct rf_arena *result, void **out,
+                                   struct rf_err *err)
 {
     const struct rf_rank_layout *layout =
-        rf_plan_layout(env->plan, RF_INFER, env->rank);
+        rf_plan_layout(arrived->plan, RF_INFER, arrived->rank);
     struct quantizer *quantizer = rf_xcalloc(1, sizeof(*quantizer));
     (void)err;
-    quantizer->env = *env;
-    quantizer->sources = rf_xcalloc(env->what->n, sizeof(*quantizer->sources));
-    for (size_t i = 0; i < env->what->n; i++) {
-        const struct rf_quantize_part *part = &env->what->parts[i];
+    quantizer->what = what;
+    quantizer->result = result->base;
+    quantizer->sources = rf_xcalloc(what->n, sizeof(*quantizer->sources));
+    for (size_t i = 0; i < what->n; i++) {
+        const struct rf_quantize_part *part = &what->parts[i];
         const struct rf_piece *piece = &layout->pieces[part->piece];
-        const struct rf_place place =
-            rf_place_of(env->arrived, env->base_of, env->data, piece);
+        const struct rf_place place = rf_place_of(arrived, piece);
         quantizer->sources[i].at =
             place.base + rf_quantize_offset(piece, part, place.stride);
         quantizer->sources[i].pitch = place.stride[2];
@@ -104,10 +107,10 @@ enum rf_status rf_quantizer_run(void *opaque, int64_t *ns, struct rf_err *err)
 {
     const struct quantizer *quantizer = opaque;
     const int64_t before = rf_now_ns();
-    uint8_t *result = quantizer->env.result->base;
+    uint8_t *result = quantizer->result;
     (void)err;
-    for (size_t i = 0; i < quantizer->env.what->n; i++) {
-        const struct rf_quantize_part *part = &quantizer->env.what->parts[i];
+    for (size_t i = 0; i < quantizer->what->n; i++) {
+        const struct rf_quantize_part *part = &quantizer->what->parts[i];
         const struct source *source = &quantizer->sources[i];
         const uint64_t across = rf_quantize_blocks(part->columns);
         float *scales = (float *)(void *)(result + part->scales);

@@ -8,8 +8,10 @@
 #include "transport/method/memory.h"
 
 /* The quantizer hooks of rf_memory_host. */
-enum rf_status rf_quantizer_create(const struct rf_quantizer_env *env,
-                                   void **out, struct rf_err *err);
+enum rf_status rf_quantizer_create(const struct rf_content_job *arrived,
+                                   const struct rf_quantize *what,
+                                   const struct rf_arena *result, void **out,
+                                   struct rf_err *err);
 enum rf_status rf_quantizer_run(void *quantizer, int64_t *ns,
                                 struct rf_err *err);
 void rf_quantizer_destroy(void *quantizer);

@@ -51,18 +51,18 @@ static void add_tensor(struct list *list, struct rf_block block)
     }
 }
 
-struct rf_block *rf_blocks_of(const struct rf_plan *plan, enum rf_side side,
-                              uint32_t rank, size_t *n_out)
+struct rf_block *rf_blocks_of(const struct rf_content_job *job, size_t *n_out)
 {
-    const struct rf_rank_layout *layout = rf_plan_layout(plan, side, rank);
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(job->plan, job->side, job->rank);
     struct list list = {0};
     for (size_t i = 0; i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
         const struct rf_box *box = &piece->box;
-        struct rf_block block = {
-            .piece = (uint32_t)i,
-            .item = rf_form_item(rf_plan_form(plan, side, piece->family)),
-            .box = *box};
+        struct rf_block block = {.piece = (uint32_t)i,
+                                 .item = rf_form_item(rf_plan_form(
+                                     job->plan, job->side, piece->family)),
+                                 .box = *box};
         if (rf_box_elements(box) == 0) {
             continue;
         }
@@ -117,12 +117,11 @@ struct block_walk {
 static struct block_walk walk_of(const struct crew *crew,
                                  const struct rf_block *block)
 {
-    const struct rf_staging *s = crew->staging;
+    const struct rf_content_job *job = crew->staging->job;
     const struct rf_piece *piece = &crew->layout->pieces[block->piece];
-    const struct rf_place place =
-        rf_place_of(s->arena, s->base_of, s->base_data, piece);
+    const struct rf_place place = rf_place_of(job, piece);
     struct block_walk walk = {.family =
-                                  &s->plan->model->families[piece->family],
+                                  &job->plan->model->families[piece->family],
                               .family_index = piece->family,
                               .at = place.base};
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
@@ -230,10 +229,11 @@ enum rf_status rf_staging_run(const struct rf_staging *staging,
                               const struct rf_block *blocks, size_t n,
                               struct rf_err *err)
 {
-    struct crew crew = {
-        .staging = staging,
-        .layout = rf_plan_layout(staging->plan, staging->side, staging->rank),
-        .blocks = blocks};
+    const struct rf_content_job *job = staging->job;
+    struct crew crew = {.staging = staging,
+                        .layout =
+                            rf_plan_layout(job->plan, job->side, job->rank),
+                        .blocks = blocks};
     struct rf_parallel parallel = {.threads = staging->threads,
                                    .work = work_on_block,
                                    .data = &crew,

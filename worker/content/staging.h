@@ -26,11 +26,10 @@ struct rf_block {
     uint64_t bytes;
 };
 
-/* All pieces of a rank's side, in order, as blocks of at most 4 MiB, or of one
+/* All pieces of the job's side, in order, as blocks of at most 4 MiB, or of one
  * index of the outermost dimension if that is larger. NULL if there are none.
  * Freed with free(). */
-struct rf_block *rf_blocks_of(const struct rf_plan *plan, enum rf_side side,
-                              uint32_t rank, size_t *n_out);
+struct rf_block *rf_blocks_of(const struct rf_content_job *job, size_t *n_out);
 
 /* Elements of a block that are contiguous in memory. */
 struct rf_staged_run {
@@ -43,13 +42,8 @@ struct rf_staged_run {
 enum rf_staged { RF_STAGE_IN, RF_STAGE_OUT }; /* into, out of the arena */
 
 struct rf_staging {
+    const struct rf_content_job *job;
     const struct rf_memory_ops *memory;
-    const struct rf_plan *plan;
-    enum rf_side side;
-    uint32_t rank;
-    const struct rf_arena *arena;
-    rf_base_of_fn base_of; /* may be NULL */
-    void *base_data;
     enum rf_staged way;
     unsigned threads;         /* at most RF_READ_THREADS */
     const atomic_bool *abort; /* may be NULL */

@@ -142,20 +142,15 @@ static enum rf_status verify_staged(const struct rf_content_job *job,
                                     struct rf_err *err)
 {
     struct verification v = {.job = job};
-    const struct rf_staging staging = {.memory = memory,
-                                       .plan = job->plan,
-                                       .side = job->side,
-                                       .rank = job->rank,
-                                       .arena = job->arena,
-                                       .base_of = job->base_of,
-                                       .base_data = job->data,
+    const struct rf_staging staging = {.job = job,
+                                       .memory = memory,
                                        .way = RF_STAGE_OUT,
                                        .threads = rf_read_threads(job->plan),
                                        .abort = abort,
                                        .work = verify_run,
                                        .data = &v};
     size_t n;
-    struct rf_block *blocks = rf_blocks_of(job->plan, job->side, job->rank, &n);
+    struct rf_block *blocks = rf_blocks_of(job, &n);
     enum rf_status status = open_findings(&v, err);
     RF_THEN(status, rf_staging_run(&staging, blocks, n, err));
     if (status == RF_OK) {

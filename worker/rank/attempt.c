@@ -447,14 +447,7 @@ static enum rf_status verify_arrived(struct rf_rank_attempt *attempt,
                                      struct rf_verify_result *found,
                                      struct rf_err *err)
 {
-    struct rf_content_job job = {.plan = attempt->plan,
-                                 .side = RF_INFER,
-                                 .rank = attempt->env.rank,
-                                 .iteration = iteration,
-                                 .arena =
-                                     &attempt->method_env.arena[RF_MEM_INFER],
-                                 .base_of = attempt->method->base_of,
-                                 .data = attempt->state};
+    struct rf_content_job job = rf_rank_attempt_arrived(attempt, iteration);
     enum rf_status status =
         rf_verify(&job, attempt->memory, attempt->env.abort, found, err);
     if (status == RF_OK && attempt->quantizer != NULL) {
@@ -521,11 +514,11 @@ static enum rf_status step_export(struct rf_rank_attempt *attempt,
                                   struct rf_msg_answer *answer,
                                   struct rf_err *err)
 {
-    const struct rf_rank_export_job job = {.env = &attempt->method_env,
-                                           .method = attempt->method,
-                                           .state = attempt->state,
-                                           .model = attempt->start.model,
-                                           .folder = step->folder};
+    const struct rf_rank_export_job job = {
+        .env = &attempt->method_env,
+        .arrived = rf_rank_attempt_arrived(attempt, step->index),
+        .model = attempt->start.model,
+        .folder = step->folder};
     uint64_t written = 0;
     enum rf_status status;
     if (step->folder == NULL) {

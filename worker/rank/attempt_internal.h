@@ -42,6 +42,10 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
                                        struct rf_msg_answer *answer,
                                        struct rf_err *err) RF_MUST_CHECK;
 
+/* Where the method leaves the pieces of this rank, once it is open. */
+struct rf_content_job rf_rank_attempt_arrived(struct rf_rank_attempt *attempt,
+                                              uint64_t iteration);
+
 /* Closes the method and frees arenas, plan and task. */
 void rf_rank_attempt_release(struct rf_rank_attempt *attempt);
 

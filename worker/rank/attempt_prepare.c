@@ -255,21 +255,28 @@ static enum rf_status allocate(struct rf_rank_attempt *attempt,
     return RF_OK;
 }
 
-/* Call after open_method(): the method locates the pieces. */
+struct rf_content_job rf_rank_attempt_arrived(struct rf_rank_attempt *attempt,
+                                              uint64_t iteration)
+{
+    return (struct rf_content_job){.plan = attempt->plan,
+                                   .side = RF_INFER,
+                                   .rank = attempt->env.rank,
+                                   .iteration = iteration,
+                                   .arena =
+                                       &attempt->method_env.arena[RF_MEM_INFER],
+                                   .base_of = attempt->method->base_of,
+                                   .data = attempt->state};
+}
+
 static enum rf_status prepare_quantizer(struct rf_rank_attempt *attempt,
                                         struct rf_err *err)
 {
-    const struct rf_quantizer_env env = {
-        .plan = attempt->plan,
-        .rank = attempt->env.rank,
-        .what = &attempt->quantize,
-        .arrived = &attempt->method_env.arena[RF_MEM_INFER],
-        .base_of = attempt->method->base_of,
-        .data = attempt->state,
-        .result = &attempt->quantized};
-    return attempt->quantize.n == 0 ? RF_OK
-                                    : attempt->memory->quantizer_create(
-                                          &env, &attempt->quantizer, err);
+    const struct rf_content_job arrived = rf_rank_attempt_arrived(attempt, 0);
+    return attempt->quantize.n == 0
+               ? RF_OK
+               : attempt->memory->quantizer_create(&arrived, &attempt->quantize,
+                                                   &attempt->quantized,
+                                                   &attempt->quantizer, err);
 }
 
 static enum rf_status open_method(struct rf_rank_attempt *attempt,

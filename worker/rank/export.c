@@ -121,21 +121,15 @@ static enum rf_status sync_files(const struct exporting *e, struct rf_err *err)
 
 static enum rf_status write_own(struct exporting *e, struct rf_err *err)
 {
-    const struct rf_staging staging = {.memory = e->env->memory,
-                                       .plan = e->env->plan,
-                                       .side = RF_INFER,
-                                       .rank = e->env->rank,
-                                       .arena = &e->env->arena[RF_MEM_INFER],
-                                       .base_of = e->job->method->base_of,
-                                       .base_data = e->job->state,
+    const struct rf_staging staging = {.job = &e->job->arrived,
+                                       .memory = e->env->memory,
                                        .way = RF_STAGE_OUT,
                                        .threads = RF_READ_THREADS,
                                        .abort = e->env->abort,
                                        .work = write_run,
                                        .data = e};
     size_t n = 0;
-    struct rf_block *blocks =
-        rf_blocks_of(e->env->plan, RF_INFER, e->env->rank, &n);
+    struct rf_block *blocks = rf_blocks_of(&e->job->arrived, &n);
     enum rf_status status = RF_OK;
     n = keep_own(e, blocks, n);
     for (uint32_t i = 0; status == RF_OK && n > 0 && i < e->export->n_files;

@@ -6,10 +6,9 @@
 #include "transport/method/method.h"
 
 struct rf_rank_export_job {
-    const struct rf_method_env *env;    /* of the refit's method */
-    const struct rf_method_ops *method; /* locates pieces */
-    void *state;                        /* the method's */
-    const json_t *model;                /* of START */
+    const struct rf_method_env *env; /* of the refit's method */
+    struct rf_content_job arrived;
+    const json_t *model; /* of START */
     const char *folder;
 };
 

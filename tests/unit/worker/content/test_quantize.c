@@ -53,7 +53,6 @@ static void must(struct bench *bench, enum rf_status status)
 static void open_bench(struct bench *bench, int index, uint32_t rank)
 {
     struct rf_content_job job;
-    struct rf_quantizer_env env;
     void *quantizer = NULL;
     int64_t ns = 0;
     memset(bench, 0, sizeof(*bench));
@@ -74,13 +73,10 @@ static void open_bench(struct bench *bench, int index, uint32_t rank)
                                   .iteration = ITERATION,
                                   .arena = &bench->arrived};
     must(bench, rf_fill(&job, &rf_memory_host, NULL, &bench->err));
-    env = (struct rf_quantizer_env){.plan = bench->lab.plan,
-                                    .rank = rank,
-                                    .what = &bench->what,
-                                    .arrived = &bench->arrived,
-                                    .result = &bench->result};
     must(bench, rf_memory_host.poison(ITERATION, &bench->result, &bench->err));
-    must(bench, rf_memory_host.quantizer_create(&env, &quantizer, &bench->err));
+    must(bench,
+         rf_memory_host.quantizer_create(&job, &bench->what, &bench->result,
+                                         &quantizer, &bench->err));
     must(bench, rf_memory_host.quantizer_run(quantizer, &ns, &bench->err));
     ck_assert_int_gt(ns, 0);
     rf_memory_host.quantizer_destroy(quantizer);

@@ -167,16 +167,10 @@ static enum rf_status check_casts(const struct sort_key *keys, size_t n,
 struct history {
     const struct rf_steps_of *of;
     size_t *landed; /* by op of the schedule: the last step, from 1, in which
-                       some of it arrives here; 0: not yet, or a local op */
+                       some of it arrives here; 0: not yet, or a local op; one
+                       more for no op */
     struct stage_reads reads[RF_STAGE_SLOTS];
 };
-
-static int by_id(const void *key, const void *op)
-{
-    const uint32_t x = *(const uint32_t *)key;
-    const uint32_t y = ((const struct rf_op *)op)->id;
-    return RF_COMPARE(x, y);
-}
 
 /* The number of steps that an op waits for here. Its source was written by its
  * `dep`: in a step that must be unpacked, or by a copy on the packing stream,
@@ -188,9 +182,7 @@ static size_t steps_before(const struct history *history,
     const struct rf_schedule *schedule = history->of->schedule;
     size_t after = 0;
     if (op->src == history->of->rank && op->dep != RF_NO_OP) {
-        const struct rf_op *dep = bsearch(&op->dep, schedule->ops,
-                                          schedule->n_ops, sizeof(*dep), by_id);
-        after = dep != NULL ? history->landed[dep - schedule->ops] : 0;
+        after = history->landed[rf_schedule_index(schedule, op->dep)];
     }
     if (op->dst == history->of->rank && op->dst_mem == RF_MEM_STAGE) {
         const struct stage_reads *reads =

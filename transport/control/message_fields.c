@@ -117,26 +117,3 @@ bool rf_msg_answer_is_plain(const struct rf_msg_answer *answer)
     }
     return answer->ok;
 }
-
-/* A part has a NULL `title` and gets the name that tables use for it. */
-static void print_table(const char *title, const struct rf_schema *schema,
-                        FILE *to)
-{
-    if (title != NULL) {
-        fprintf(to, "### %s\n\n", title);
-    } else {
-        fprintf(to, "### `%s`\n\n", strchr(schema->name, '_') + 1);
-    }
-    rf_schema_print(schema, to);
-    fputc('\n', to);
-}
-
-void rf_msg_print(FILE *to)
-{
-#define X(TYPE, name, FIELDS) print_table(#TYPE, &rf_msg_##name##_schema, to);
-    RF_SCHEMA_MESSAGES(X)
-#undef X
-#define X(name, FIELDS) print_table(NULL, &rf_##name##_schema, to);
-    RF_SCHEMA_PARTS(X)
-#undef X
-}

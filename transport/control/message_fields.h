@@ -597,7 +597,4 @@ void rf_msg_free(struct rf_msg *message);
 /* NULL for LOG and unknown types. */
 const struct rf_schema *rf_msg_schema(uint8_t type);
 
-/* The reference in docs/PROTOCOL.md: a table for each message and each part. */
-void rf_msg_print(FILE *to);
-
 #endif

@@ -1,6 +1,7 @@
 #include "transport/control/schema.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +19,9 @@ static enum rf_status fail(const struct rf_jnode *node, struct rf_err *err,
     return RF_ERR_PROTOCOL;
 }
 
-/* The values a member may have, for errors and the reference: "an integer,
- * 0 or more". Omits the bounds of the type itself. */
-static void describe_range(const struct rf_field *field, char *out, size_t size)
+/* Omits the bounds of the type itself. */
+void rf_schema_describe_range(const struct rf_field *field, char *out,
+                              size_t size)
 {
     const bool real = field->kind == RF_FIELD_REAL;
     if (field->max >= (double)INT64_MAX) {
@@ -31,7 +32,7 @@ static void describe_range(const struct rf_field *field, char *out, size_t size)
     }
 }
 
-static void describe_bytes(double min, double max, char *out, size_t size)
+void rf_schema_describe_bytes(double min, double max, char *out, size_t size)
 {
     if (min == max) {
         snprintf(out, size, " of %.0f bytes", max);
@@ -47,7 +48,7 @@ static enum rf_status outside(const struct rf_field *field,
                               const char *what)
 {
     char range[80], text[120];
-    describe_range(field, range, sizeof(range));
+    rf_schema_describe_range(field, range, sizeof(range));
     snprintf(text, sizeof(text), "must be %s%s", what, range);
     return fail(node, err, text);
 }
@@ -120,7 +121,7 @@ static enum rf_status decode_text(const struct rf_field *field, double min,
         }
         return RF_OK;
     }
-    describe_bytes(min, field->max, range, sizeof(range));
+    rf_schema_describe_bytes(min, field->max, range, sizeof(range));
     snprintf(text, sizeof(text), "must be a string%s", range);
     return fail(node, err, text);
 }
@@ -231,7 +232,8 @@ static size_t *count_of(const struct rf_field *field, const void *at)
     return (size_t *)(void *)base;
 }
 
-static void describe_count(const struct rf_field *field, char *out, size_t size)
+void rf_schema_describe_count(const struct rf_field *field, char *out,
+                              size_t size)
 {
     const bool parts = field->kind == RF_FIELD_LIST;
     if (parts && field->min > 0) {
@@ -253,7 +255,7 @@ static enum rf_status decode_list(const struct rf_field *field,
     char *list, range[60], text[80];
     if (!json_is_array(node->value) || (parts && (double)n < field->min) ||
         (double)n > (parts ? field->max : field->min)) {
-        describe_count(field, range, sizeof(range));
+        rf_schema_describe_count(field, range, sizeof(range));
         snprintf(text, sizeof(text), "must be a list%s", range);
         return fail(node, err, text);
     }
@@ -593,97 +595,4 @@ void rf_schema_free(const struct rf_schema *schema, void *in)
 {
     free_members(schema, in);
     rf_schema_init(schema, in);
-}
-
-/* --- The reference -------------------------------------------------------- */
-
-/* "msg_hello" is hello. */
-static const char *short_name(const struct rf_schema *schema)
-{
-    const char *underscore = strchr(schema->name, '_');
-    return underscore != NULL ? underscore + 1 : schema->name;
-}
-
-static const char *const type_names[] = {
-    [RF_FIELD_BOOL] = "true or false",
-    [RF_FIELD_U32] = "integer",
-    [RF_FIELD_U64] = "integer",
-    [RF_FIELD_I64] = "integer",
-    [RF_FIELD_REAL] = "number",
-    [RF_FIELD_TEXT] = "string",
-    [RF_FIELD_SECRET] = "secret string",
-    [RF_FIELD_TREE] = "object",
-    [RF_FIELD_PAIRS] = "object",
-    [RF_FIELD_U64S] = "list",
-    [RF_FIELD_TEXTS] = "list",
-    [RF_FIELD_SECRETS] = "list",
-    [RF_FIELD_PART] = "",
-    [RF_FIELD_MAYBE] = "",
-    [RF_FIELD_LIST] = "list",
-};
-
-/* Describes a value; the text follows the name of its type. */
-static void describe(const struct rf_field *field, char *out, size_t size)
-{
-    char count[60], each[80];
-    describe_count(field, count, sizeof(count));
-    describe_bytes(0, field->max, each, sizeof(each));
-    out[0] = '\0';
-    switch (field->kind) {
-    case RF_FIELD_U32:
-    case RF_FIELD_U64:
-    case RF_FIELD_I64:
-    case RF_FIELD_REAL:
-        describe_range(field, out, size);
-        break;
-    case RF_FIELD_TEXT:
-    case RF_FIELD_SECRET:
-        describe_bytes(field->min, field->max, out, size);
-        break;
-    case RF_FIELD_PAIRS:
-        snprintf(out, size, "%s members: string%s or null", count, each);
-        break;
-    case RF_FIELD_U64S:
-        describe_range(
-            &(struct rf_field){.kind = field->kind, .max = field->max}, each,
-            sizeof(each));
-        snprintf(out, size, "%s: integer%s", count, each);
-        break;
-    case RF_FIELD_TEXTS:
-        snprintf(out, size, "%s: string%s", count, each);
-        break;
-    case RF_FIELD_SECRETS:
-        snprintf(out, size, "%s: secret string%s", count, each);
-        break;
-    case RF_FIELD_PART:
-    case RF_FIELD_MAYBE:
-        snprintf(out, size, "`%s`", short_name(field->of));
-        break;
-    case RF_FIELD_LIST:
-        snprintf(out, size, "%s: `%s`", count, short_name(field->of));
-        break;
-    case RF_FIELD_BOOL:
-    case RF_FIELD_TREE:
-        break;
-    }
-}
-
-static const char *presence_of(const struct rf_field *field)
-{
-    return field->presence == RF_NULLABLE   ? ", may be null"
-           : rf_schema_may_be_absent(field) ? ", may be absent"
-                                            : "";
-}
-
-void rf_schema_print(const struct rf_schema *schema, FILE *to)
-{
-    fprintf(to, "| key | value | meaning |\n|---|---|---|\n");
-    for (size_t i = 0; i < schema->n_fields; i++) {
-        const struct rf_field *field = &schema->fields[i];
-        char value[200];
-        describe(field, value, sizeof(value));
-        fprintf(to, "| `%s` | %s%s%s | %s |\n", field->key,
-                type_names[field->kind], value, presence_of(field),
-                field->meaning);
-    }
 }

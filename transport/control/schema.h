@@ -44,7 +44,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "common/err.h"
 
@@ -144,9 +143,13 @@ void rf_schema_free(const struct rf_schema *schema, void *in);
 /* Whether an object may lack the member. */
 bool rf_schema_may_be_absent(const struct rf_field *field);
 
-/* A Markdown table: key, type with bounds, meaning. Nested schemas appear by
- * name, without the prefix up to the first underscore. */
-void rf_schema_print(const struct rf_schema *schema, FILE *to);
+/* The values that a field may have, after the name of their type, for errors and
+ * docs/PROTOCOL.md: ", 0 or more", " of 16 bytes", " of at most 32". */
+void rf_schema_describe_range(const struct rf_field *field, char *out,
+                              size_t size);
+void rf_schema_describe_bytes(double min, double max, char *out, size_t size);
+void rf_schema_describe_count(const struct rf_field *field, char *out,
+                              size_t size);
 
 /* --- The struct and its table of fields ----------------------------------- */
 

@@ -5,6 +5,7 @@
 
 #include "common/compiler.h"
 #include "common/store.h"
+#include "tests/unit/transport/control/reference.h"
 #include "tests/unit/unit.h"
 #include "transport/control/message_fields.h"
 
@@ -436,7 +437,7 @@ static char *document_wanted(const char *have)
     begin += strlen(BEGINNING);
     fwrite(have, 1, (size_t)(begin - have), to);
     fputc('\n', to);
-    rf_msg_print(to);
+    reference_print_messages(to);
     fputs(end, to);
     fclose(to);
     return wanted;

@@ -1,6 +1,7 @@
 /* Structs and their JSON objects, in both directions. */
 #include <string.h>
 
+#include "tests/unit/transport/control/reference.h"
 #include "tests/unit/unit.h"
 #include "transport/control/schema.h"
 
@@ -382,7 +383,7 @@ TEST(test_schema_prints_its_reference)
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
     ck_assert_ptr_nonnull(to);
-    rf_schema_print(&rf_t_sheet_schema, to);
+    reference_print_schema(&rf_t_sheet_schema, to);
     fclose(to);
     ck_assert_str_eq(text, wanted);
 }

@@ -223,19 +223,16 @@ static enum rf_status move_window(struct rf_checkpoint *checkpoint,
                                   struct rf_err *err)
 {
     const uint64_t bytes = RF_MIN(WINDOW_BYTES, slice->end - slice->at);
-    enum rf_status status;
     if (slice->at >= checkpoint->window_at &&
         slice->at + slice->bytes <=
             checkpoint->window_at + checkpoint->window_bytes) {
         return RF_OK;
     }
     checkpoint->window_bytes = 0; /* invalid if the read fails */
-    status = read_file(checkpoint, slice->at, bytes, checkpoint->window, err);
-    if (status == RF_OK) {
-        checkpoint->window_at = slice->at;
-        checkpoint->window_bytes = bytes;
-    }
-    return status;
+    RF_TRY(read_file(checkpoint, slice->at, bytes, checkpoint->window, err));
+    checkpoint->window_at = slice->at;
+    checkpoint->window_bytes = bytes;
+    return RF_OK;
 }
 
 enum rf_status
@@ -243,14 +240,11 @@ rf_checkpoint_slices_read(struct rf_checkpoint *checkpoint,
                           const struct rf_checkpoint_slice *slice, void *dst,
                           struct rf_err *err)
 {
-    enum rf_status status;
     if (slice->bytes >= DIRECT_BYTES) {
         return read_file(checkpoint, slice->at, slice->bytes, dst, err);
     }
-    status = move_window(checkpoint, slice, err);
-    if (status == RF_OK) {
-        memcpy(dst, checkpoint->window + (slice->at - checkpoint->window_at),
-               slice->bytes);
-    }
-    return status;
+    RF_TRY(move_window(checkpoint, slice, err));
+    memcpy(dst, checkpoint->window + (slice->at - checkpoint->window_at),
+           slice->bytes);
+    return RF_OK;
 }

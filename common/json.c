@@ -519,11 +519,9 @@ enum rf_status rf_jnode_u32(const struct rf_jnode *object, const char *key,
                             struct rf_err *err)
 {
     uint64_t wide = *out;
-    enum rf_status status = rf_jnode_u64(object, key, min, max, &wide, err);
-    if (status == RF_OK) {
-        *out = (uint32_t)wide;
-    }
-    return status;
+    RF_TRY(rf_jnode_u64(object, key, min, max, &wide, err));
+    *out = (uint32_t)wide;
+    return RF_OK;
 }
 
 enum rf_status rf_jnode_number(const struct rf_jnode *object, const char *key,

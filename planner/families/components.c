@@ -26,13 +26,11 @@ enum rf_status rf_components_read(const struct rf_jnode *model,
     static const char *const names[] = {"leave_out", "replicate", "split",
                                         NULL};
     unsigned vision = RF_VISION_LEAVE_OUT;
-    enum rf_status status;
     *out = (struct rf_components){.model = *model};
-    if ((status = rf_jnode_bool(model, "mtp", &out->mtp, err)) == RF_OK) {
-        status = rf_jnode_choice(model, "vision", names, &vision, err);
-    }
+    RF_TRY(rf_jnode_bool(model, "mtp", &out->mtp, err));
+    RF_TRY(rf_jnode_choice(model, "vision", names, &vision, err));
     out->vision = (enum rf_vision)vision;
-    return status;
+    return RF_OK;
 }
 
 static bool is_chosen(const struct rf_components *components,
@@ -212,7 +210,6 @@ static enum rf_status add_vision(struct rf_family_table *table,
     const struct rf_components *chosen = &table->chosen;
     bool known = json_object_get(table->components[RF_COMPONENT_VISION].value,
                                  "tensors") != NULL;
-    enum rf_status status;
     if (!known && chosen->vision == RF_VISION_SPLIT) {
         return fail_split(table, err);
     }
@@ -221,12 +218,10 @@ static enum rf_status add_vision(struct rf_family_table *table,
                     "the table of this model type lacks the shapes of its "
                     "vision tower; use \"replicate\" with \"checkpoint\"");
     }
-    status = add_tensors(table, RF_COMPONENT_VISION, err);
-    if (status == RF_OK && from_tensors(chosen) &&
-        chosen->vision == RF_VISION_REPLICATE) {
-        status = add_names(table, RF_COMPONENT_VISION, "replicated", err);
-    }
-    return status;
+    RF_TRY(add_tensors(table, RF_COMPONENT_VISION, err));
+    return from_tensors(chosen) && chosen->vision == RF_VISION_REPLICATE
+               ? add_names(table, RF_COMPONENT_VISION, "replicated", err)
+               : RF_OK;
 }
 
 /* --- Entry points --------------------------------------------------------- */
@@ -286,11 +281,9 @@ enum rf_status rf_components_add(struct rf_family_table *table,
                                  const struct rf_components *components,
                                  struct rf_err *err)
 {
-    enum rf_status status;
     table->chosen = *components;
-    status = add_component(table, RF_COMPONENT_MTP, err);
-    return status == RF_OK ? add_component(table, RF_COMPONENT_VISION, err)
-                           : status;
+    RF_TRY(add_component(table, RF_COMPONENT_MTP, err));
+    return add_component(table, RF_COMPONENT_VISION, err);
 }
 
 /* --- Checks --------------------------------------------------------------- */
@@ -311,33 +304,29 @@ static enum rf_status check_mtp(const struct rf_family_table *table,
         json_object_get(table->components[RF_COMPONENT_MTP].value, "count");
     struct rf_jnode member = rf_jnode_get(&table->chosen.model, "mtp");
     uint64_t n = 0;
-    enum rf_status status = count_modules(table, values, &n, err);
-    if (status == RF_OK && n == 0) {
-        return rf_jnode_fail(&member, err,
-                             "the config has no multi-token-prediction layers: "
-                             "\"%.60s\" is 0 or missing",
-                             json_string_value(count));
-    }
-    return status;
+    RF_TRY(count_modules(table, values, &n, err));
+    return n > 0 ? RF_OK
+                 : rf_jnode_fail(&member, err,
+                                 "the config has no multi-token-prediction "
+                                 "layers: \"%.60s\" is 0 or missing",
+                                 json_string_value(count));
 }
 
 enum rf_status rf_components_check(const struct rf_family_table *table,
                                    struct rf_values *values, struct rf_err *err)
 {
     const struct rf_components *chosen = &table->chosen;
-    enum rf_status status = RF_OK;
     if (chosen->mtp) {
-        status = check_mtp(table, values, err);
+        RF_TRY(check_mtp(table, values, err));
     }
-    if (status == RF_OK && is_chosen(chosen, RF_COMPONENT_VISION) &&
-        !from_tensors(chosen) &&
+    if (is_chosen(chosen, RF_COMPONENT_VISION) && !from_tensors(chosen) &&
         !json_is_object(
             json_object_get(values->config.value, "vision_config"))) {
         return fail(
             chosen, RF_COMPONENT_VISION, err,
             "the config has no vision tower: \"vision_config\" is missing");
     }
-    return status;
+    return RF_OK;
 }
 
 enum rf_status rf_components_check_matched(const struct rf_family_table *table,

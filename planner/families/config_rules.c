@@ -76,17 +76,14 @@ static enum rf_status read_style(const struct rf_jnode *plan, const char *key,
 {
     struct rf_jnode node = rf_jnode_get(plan, key);
     const char *names[RF_ARRAY_SIZE(styles) + 1] = {NULL}, *style = NULL;
-    enum rf_status status = rf_jnode_string(plan, key, &style, err);
-    for (size_t i = 0; i < RF_ARRAY_SIZE(styles) && status == RF_OK; i++) {
+    RF_TRY(rf_jnode_string(plan, key, &style, err));
+    for (size_t i = 0; i < RF_ARRAY_SIZE(styles); i++) {
         names[i] = styles[i].name;
         if (strcmp(style, styles[i].name) == 0) {
             out->kind = styles[i].kind;
             out->packed = styles[i].packed;
             return RF_OK;
         }
-    }
-    if (status != RF_OK) {
-        return status;
     }
     return rf_jnode_fail(&node, err,
                          "unknown style \"%.40s\"%s; list the tensors in "

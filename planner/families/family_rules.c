@@ -222,19 +222,18 @@ static enum rf_status read_units(const struct rf_jnode *node,
                                  struct rf_part *part, struct rf_err *err)
 {
     struct rf_jnode heads = rf_jnode_get(node, "heads");
-    enum rf_status status = RF_OK;
     if (heads.value != NULL) {
-        status = rf_rule_u64(&heads, values, 1, RF_MODEL_MAX_HEADS,
-                             &part->units, err);
+        RF_TRY(rf_rule_u64(&heads, values, 1, RF_MODEL_MAX_HEADS, &part->units,
+                           err));
     }
-    if (status == RF_OK && part->units != 0 && part->size % part->units != 0) {
+    if (part->units != 0 && part->size % part->units != 0) {
         return rf_jnode_fail(
             &heads, err,
             "%.100s: %llu rows of role %s do not divide into %llu heads",
             family->name, (unsigned long long)part->size,
             rf_role_name(part->role), (unsigned long long)part->units);
     }
-    return status;
+    return RF_OK;
 }
 
 /* Reads the sizes of several parts, which must fill the dimension. */
@@ -247,11 +246,10 @@ static enum rf_status read_parts(const struct rf_rule *rule,
     uint32_t dim = rf_family_part_dim(family);
     uint64_t size = family->shape[dim], sum = 0;
     bool equal = true; /* if no part gives its size */
-    enum rf_status status = RF_OK;
     for (uint32_t i = 0; i < rule->n_parts; i++) {
         equal &= json_object_get(json_array_get(list.value, i), "rows") == NULL;
     }
-    for (uint32_t i = 0; i < rule->n_parts && status == RF_OK; i++) {
+    for (uint32_t i = 0; i < rule->n_parts; i++) {
         struct rf_jnode item = rf_jnode_at(&list, i);
         struct rf_jnode rows = rf_jnode_get(&item, "rows");
         struct rf_part *part = &family->parts[i];
@@ -264,13 +262,13 @@ static enum rf_status read_parts(const struct rf_rule *rule,
                                  "needs \"rows\", which only the last part, or "
                                  "all parts if equal, may leave out");
         } else {
-            status = rf_rule_u64(&rows, values, 1, RF_MODEL_MAX_SIZE,
-                                 &part->size, err);
+            RF_TRY(rf_rule_u64(&rows, values, 1, RF_MODEL_MAX_SIZE, &part->size,
+                               err));
         }
         sum += part->size;
-        RF_THEN(status, read_units(&item, values, family, part, err));
+        RF_TRY(read_units(&item, values, family, part, err));
     }
-    if (status == RF_OK && sum != size) {
+    if (sum != size) {
         return rf_jnode_fail(&list, err,
                              "%.100s: the parts sum to %llu rows, but "
                              "dimension %u of shape %s has %llu",
@@ -278,7 +276,7 @@ static enum rf_status read_parts(const struct rf_rule *rule,
                              rf_shape_text(family->shape, family->ndim, shape),
                              (unsigned long long)size);
     }
-    return status;
+    return RF_OK;
 }
 
 static enum rf_status read_block(const struct rf_rule *rule,

@@ -80,17 +80,13 @@ static enum rf_status add_rule(struct rf_family_table *table,
                                const struct rf_rule *rule, struct rf_err *err)
 {
     size_t at = find_rule(table, rule->name, false), place = at;
-    enum rf_status status = RF_OK;
     while (at != SIZE_MAX) { /* ends at the first inherited namesake */
         place = at;
         remove_rule(table, at);
         at = find_rule(table, rule->name, false);
     }
     if (place == SIZE_MAX) {
-        status = find_place(table, rule, &place, err);
-    }
-    if (status != RF_OK) {
-        return status;
+        RF_TRY(find_place(table, rule, &place, err));
     }
     RF_PUSH(table->rules, table->n_rules, table->cap, *rule);
     memmove(&table->rules[place + 1], &table->rules[place],
@@ -210,7 +206,6 @@ static enum rf_status take_component(struct rf_family_table *table,
     struct rf_jnode member = rf_jnode_get(node, key);
     const char *name = json_string_value(member.value);
     struct rf_family_table *other = NULL;
-    enum rf_status status;
     if (member.value == NULL) {
         return RF_OK;
     }
@@ -218,8 +213,7 @@ static enum rf_status take_component(struct rf_family_table *table,
         table->components[component] = member;
         return RF_OK;
     }
-    status = rf_family_table_named(name, &other, err);
-    if (status != RF_OK) {
+    if (rf_family_table_named(name, &other, err) != RF_OK) {
         return rf_family_table_unknown(&member, name, err);
     }
     table->components[component] = other->components[component];
@@ -262,7 +256,6 @@ static enum rf_status read_named(struct rf_family_table *table,
          file->name != NULL && !*found; file++) {
         json_t *document = NULL;
         struct rf_jnode root;
-        enum rf_status status = RF_OK;
         if (!mentions(file, name)) {
             continue;
         }
@@ -274,11 +267,8 @@ static enum rf_status read_named(struct rf_family_table *table,
             struct rf_jnode node = rf_jnode_at(&root, i);
             *found = is_called(node.value, name, depth > 0);
             if (*found) {
-                status = read_table(table, &node, name, depth, err);
+                RF_TRY(read_table(table, &node, name, depth, err));
             }
-        }
-        if (status != RF_OK) {
-            return status;
         }
     }
     return RF_OK;
@@ -321,7 +311,6 @@ static enum rf_status read_table(struct rf_family_table *table,
     struct rf_jnode prefix = rf_jnode_get(node, "prefix");
     struct rf_jnode prefixes = rf_jnode_get(node, "prefixes");
     json_t *attention = json_object_get(node->value, "attention");
-    enum rf_status status;
     RF_TRY(rf_jnode_check_keys(node, keys, err));
     RF_TRY(read_like(table, node, depth, err));
     RF_TRY(leave_out(table, node, err));
@@ -334,12 +323,8 @@ static enum rf_status read_table(struct rf_family_table *table,
     if (prefixes.value != NULL) {
         table->prefixes = prefixes;
     }
-    if ((status = take_component(table, node, RF_COMPONENT_MTP, "mtp", err)) !=
-            RF_OK ||
-        (status = take_component(table, node, RF_COMPONENT_VISION, "vision",
-                                 err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(take_component(table, node, RF_COMPONENT_MTP, "mtp", err));
+    RF_TRY(take_component(table, node, RF_COMPONENT_VISION, "vision", err));
     return read_rules(table, &tensors, name, err);
 }
 
@@ -473,38 +458,35 @@ enum rf_status rf_family_table_mention(const struct rf_family_table *table,
 {
     static const char *const members[] = {"experts", "layers", "if", "heads",
                                           "block"};
-    enum rf_status status = RF_OK;
     const char *key;
     json_t *value;
     size_t i;
     json_object_foreach (table->attention, key, value) {
         struct rf_jnode where = {.file = table->name};
         snprintf(where.path, sizeof(where.path), "attention.%s", key);
-        RF_THEN(status, rf_values_mention(values, &where, value, err));
+        RF_TRY(rf_values_mention(values, &where, value, err));
     }
-    for (size_t r = 0; r < table->n_rules && status == RF_OK; r++) {
+    for (size_t r = 0; r < table->n_rules; r++) {
         const struct rf_rule *rule = &table->rules[r];
         const struct rf_jnode *node = &rule->node;
         const json_t *const layers[] = {rule->first.value, rule->count.value,
                                         rule->each.value};
-        for (size_t m = 0; m < RF_ARRAY_SIZE(members) && status == RF_OK; m++) {
+        for (size_t m = 0; m < RF_ARRAY_SIZE(members); m++) {
             struct rf_jnode where = rf_jnode_get(node, members[m]);
-            status = rf_values_mention(values, &where, where.value, err);
+            RF_TRY(rf_values_mention(values, &where, where.value, err));
         }
         json_array_foreach (json_object_get(node->value, "shape"), i, value) {
-            RF_THEN(status, rf_values_mention(values, node, value, err));
+            RF_TRY(rf_values_mention(values, node, value, err));
         }
         for (size_t m = 0; m < RF_ARRAY_SIZE(layers); m++) {
-            RF_THEN(status, rf_values_mention(values, node, layers[m], err));
+            RF_TRY(rf_values_mention(values, node, layers[m], err));
         }
         json_array_foreach (json_object_get(node->value, "parts"), i, value) {
-            RF_THEN(status,
-                    rf_values_mention(values, node,
-                                      json_object_get(value, "rows"), err));
-            RF_THEN(status,
-                    rf_values_mention(values, node,
-                                      json_object_get(value, "heads"), err));
+            RF_TRY(rf_values_mention(values, node,
+                                     json_object_get(value, "rows"), err));
+            RF_TRY(rf_values_mention(values, node,
+                                     json_object_get(value, "heads"), err));
         }
     }
-    return status;
+    return RF_OK;
 }

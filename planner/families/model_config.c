@@ -74,20 +74,18 @@ open_table(const struct rf_jnode *config, const struct rf_jnode *rules,
     const json_t *inner = rf_model_text_config(config->value);
     const char *types[] = {
         model_type, json_string_value(json_object_get(inner, "model_type"))};
-    enum rf_status status = RF_OK;
     for (size_t i = 0; i < RF_ARRAY_SIZE(types) && *out == NULL; i++) {
         char *type = types[i] != NULL ? rf_xstrdup(types[i]) : NULL;
         size_t length = type != NULL ? strlen(type) : 0;
-        status = rf_family_table_open(type, rules, components, out, err);
+        enum rf_status status =
+            rf_family_table_open(type, rules, components, out, err);
         if (status == RF_OK && *out == NULL && length > 5 &&
             strcmp(type + length - 5, "_text") == 0) {
             type[length - 5] = '\0';
             status = rf_family_table_open(type, rules, components, out, err);
         }
         free(type);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(status);
     }
     return RF_OK;
 }
@@ -102,11 +100,9 @@ enum rf_status rf_model_open_table(const struct rf_jnode *node,
     const char *word = json_string_value(rules.value);
     struct rf_components components;
     json_t *made = NULL;
-    enum rf_status status = rf_components_read(node, &components, err);
+    enum rf_status status = RF_OK;
     *out = NULL;
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_components_read(node, &components, err));
     if (word != NULL && strcmp(word, "config") == 0) {
         status = rf_model_config_rules(&config, &made, err);
         rules.value = made;
@@ -193,20 +189,14 @@ static void tell_not_counted(struct rf_values *values, struct rf_model *model)
 static enum rf_status build(struct rf_values *values, const char *model_type,
                             struct rf_model *model, struct rf_err *err)
 {
-    enum rf_status status;
     model->dtype = RF_BF16;
-    if ((status = rf_family_table_mention(values->table, values, err)) !=
-            RF_OK ||
-        (status = rf_layer_words_check(values, err)) != RF_OK ||
-        (status = rf_components_check(values->table, values, err)) != RF_OK ||
-        (status = read_size(values, model, err)) != RF_OK ||
-        (status = read_dtype(values, &model->dtype, err)) != RF_OK ||
-        (status = rf_model_add_rules(model, values, &values->config, err)) !=
-            RF_OK ||
-        (status = rf_model_describe(model, values, &values->config, false,
-                                    err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_family_table_mention(values->table, values, err));
+    RF_TRY(rf_layer_words_check(values, err));
+    RF_TRY(rf_components_check(values->table, values, err));
+    RF_TRY(read_size(values, model, err));
+    RF_TRY(read_dtype(values, &model->dtype, err));
+    RF_TRY(rf_model_add_rules(model, values, &values->config, err));
+    RF_TRY(rf_model_describe(model, values, &values->config, false, err));
     json_object_set_new(values->used, "num_hidden_layers", json_true());
     json_object_set_new(values->used, "dtype", json_true());
     tell_not_counted(values, model);
@@ -228,15 +218,12 @@ enum rf_status rf_model_read_config(const struct rf_jnode *node,
         return rf_jnode_wrong(&config, err,
                               "must be the object of a config.json");
     }
-    if ((!own &&
-         (status = rf_jnode_require(&config, "model_type", err)) != RF_OK) ||
-        (status = rf_jnode_string(&config, "model_type", &model_type, err)) !=
-            RF_OK ||
-        (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
-        (status = rf_model_open_table(node, model_type, &table, err)) !=
-            RF_OK) {
-        return status;
+    if (!own) {
+        RF_TRY(rf_jnode_require(&config, "model_type", err));
     }
+    RF_TRY(rf_jnode_string(&config, "model_type", &model_type, err));
+    RF_TRY(rf_jnode_string(node, "name", &name, err));
+    RF_TRY(rf_model_open_table(node, model_type, &table, err));
     if (table == NULL) {
         struct rf_jnode type = rf_jnode_get(&config, "model_type");
         return rf_family_table_unknown(&type, model_type, err);

@@ -122,12 +122,8 @@ static enum rf_status check_place(const struct manifest *manifest,
     const char *file = NULL;
     uint64_t offset = UINT64_MAX;
     struct rf_err *err = manifest->err;
-    enum rf_status status;
-    if ((status = rf_jnode_string(node, "file", &file, err)) != RF_OK ||
-        (status = rf_jnode_u64(node, "offset", 0, INT64_MAX, &offset, err)) !=
-            RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_string(node, "file", &file, err));
+    RF_TRY(rf_jnode_u64(node, "offset", 0, INT64_MAX, &offset, err));
     if ((file != NULL) != (manifest->folder != NULL) ||
         (offset != UINT64_MAX) != (manifest->folder != NULL)) {
         return rf_jnode_fail(node, err,
@@ -319,15 +315,11 @@ static enum rf_status read_entry(struct manifest *manifest, const char *name)
     struct rf_jnode node = rf_jnode_get(&manifest->node, name);
     struct rf_err *err = manifest->err;
     enum rf_status status;
-    if ((status = check_name(&node, name, err)) != RF_OK ||
-        (status = rf_jnode_check_keys(&node, keys, err)) != RF_OK ||
-        (status = rf_jnode_require(&node, "dtype", err)) != RF_OK ||
-        (status = rf_dtype_from_json(&node, "dtype", &entry.dtype, err)) !=
-            RF_OK ||
-        (status = rf_shape_from_json(&node, &entry.ndim, entry.shape, err)) !=
-            RF_OK) {
-        return status;
-    }
+    RF_TRY(check_name(&node, name, err));
+    RF_TRY(rf_jnode_check_keys(&node, keys, err));
+    RF_TRY(rf_jnode_require(&node, "dtype", err));
+    RF_TRY(rf_dtype_from_json(&node, "dtype", &entry.dtype, err));
+    RF_TRY(rf_shape_from_json(&node, &entry.ndim, entry.shape, err));
     split_name(name, &entry);
     status = find_rule(manifest, &entry);
     if (status != RF_OK || beside_the_model(manifest, &entry)) {
@@ -525,15 +517,11 @@ static enum rf_status drop_tied_head(struct manifest *manifest)
 
 static enum rf_status read_entries(struct manifest *manifest)
 {
-    enum rf_status status = RF_OK;
     const char *name;
     json_t *value;
     size_t end;
     json_object_foreach (manifest->node.value, name, value) {
-        RF_THEN(status, read_entry(manifest, name));
-    }
-    if (status != RF_OK) {
-        return status;
+        RF_TRY(read_entry(manifest, name));
     }
     if (manifest->n == 0) {
         return rf_jnode_fail(&manifest->node, manifest->err,
@@ -543,12 +531,11 @@ static enum rf_status read_entries(struct manifest *manifest)
     qsort(manifest->entries, manifest->n, sizeof(*manifest->entries),
           compare_entries);
     set_gaps_apart(manifest);
-    for (size_t begin = 0; begin < manifest->n && status == RF_OK;
-         begin = end) {
+    for (size_t begin = 0; begin < manifest->n; begin = end) {
         end = family_end(manifest, begin);
-        status = add_families(manifest, begin, end);
+        RF_TRY(add_families(manifest, begin, end));
     }
-    return status;
+    return RF_OK;
 }
 
 static enum rf_status read_beside(struct manifest *manifest,
@@ -570,14 +557,9 @@ static enum rf_status read_beside(struct manifest *manifest,
     struct rf_model *model = manifest->model;
     const char *name = "manifest", *type;
     uint32_t layers = 0;
-    enum rf_status status;
-    if ((status = rf_jnode_check_keys(node, keys, manifest->err)) != RF_OK ||
-        (status = rf_jnode_string(node, "folder", &manifest->folder,
-                                  manifest->err)) != RF_OK ||
-        (status = rf_jnode_string(node, "name", &name, manifest->err)) !=
-            RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_check_keys(node, keys, manifest->err));
+    RF_TRY(rf_jnode_string(node, "folder", &manifest->folder, manifest->err));
+    RF_TRY(rf_jnode_string(node, "name", &name, manifest->err));
     type = manifest->folder != NULL ? "checkpoint" : "manifest";
     if (manifest->config.value != NULL) {
         if (!json_is_object(manifest->config.value)) {
@@ -633,34 +615,25 @@ static enum rf_status check_rules_used(const struct manifest *manifest)
 static enum rf_status read_all(struct manifest *manifest,
                                const struct rf_jnode *node)
 {
-    enum rf_status status;
-    if ((status = read_beside(manifest, node)) != RF_OK ||
-        (status = rf_model_open_table(node, manifest->model->model_type,
-                                      &manifest->table, manifest->err)) !=
-            RF_OK ||
-        (status = rf_family_table_named("common names", &manifest->common,
-                                        manifest->err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(read_beside(manifest, node));
+    RF_TRY(rf_model_open_table(node, manifest->model->model_type,
+                               &manifest->table, manifest->err));
+    RF_TRY(rf_family_table_named("common names", &manifest->common,
+                                 manifest->err));
     manifest->values.table = manifest->table;
     if (manifest->table != NULL) {
         RF_TRY(rf_spelling_choose(manifest->table, manifest->node.value,
                                   &manifest->model->spelling, manifest->err));
-    }
-    if (manifest->table != NULL &&
-        ((status = rf_family_table_mention(manifest->table, &manifest->values,
-                                           manifest->err)) != RF_OK ||
-         (status = rf_components_check(manifest->table, &manifest->values,
-                                       manifest->err)) != RF_OK)) {
-        return status;
+        RF_TRY(rf_family_table_mention(manifest->table, &manifest->values,
+                                       manifest->err));
+        RF_TRY(rf_components_check(manifest->table, &manifest->values,
+                                   manifest->err));
     }
     RF_TRY(rf_layer_words_check(&manifest->values, manifest->err));
     RF_TRY(read_entries(manifest));
     RF_TRY(check_rules_used(manifest));
-    if (manifest->table != NULL &&
-        (status = rf_components_check_matched(manifest->table,
-                                              manifest->err)) != RF_OK) {
-        return status;
+    if (manifest->table != NULL) {
+        RF_TRY(rf_components_check_matched(manifest->table, manifest->err));
     }
     tell_not_counted(manifest);
     RF_TRY(rf_model_leave_unquantized(manifest->model, &manifest->values,

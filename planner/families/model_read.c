@@ -24,18 +24,12 @@ static enum rf_status read_tensor(const struct rf_jnode *node,
     struct rf_family_draft draft = {.name = "tensor", .dtype = RF_F32};
     struct rf_jnode tensor = rf_jnode_get(node, "tensor");
     const char *name = "tensor";
-    enum rf_status status;
-    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
-        (status = rf_jnode_check_keys(&tensor, inner, err)) != RF_OK ||
-        (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
-        (status = rf_jnode_string(&tensor, "name", &draft.name, err)) !=
-            RF_OK ||
-        (status = rf_shape_from_json(&tensor, &draft.ndim, draft.shape, err)) !=
-            RF_OK ||
-        (status = rf_dtype_from_json(&tensor, "dtype", &draft.dtype, err)) !=
-            RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_check_keys(node, keys, err));
+    RF_TRY(rf_jnode_check_keys(&tensor, inner, err));
+    RF_TRY(rf_jnode_string(node, "name", &name, err));
+    RF_TRY(rf_jnode_string(&tensor, "name", &draft.name, err));
+    RF_TRY(rf_shape_from_json(&tensor, &draft.ndim, draft.shape, err));
+    RF_TRY(rf_dtype_from_json(&tensor, "dtype", &draft.dtype, err));
     if (strpbrk(draft.name, "{}") != NULL) {
         return rf_jnode_fail(&tensor, err, "a name must not contain braces");
     }

@@ -34,29 +34,26 @@ static enum rf_status holds(const struct rule_maker *maker, const char *member,
 {
     struct rf_jnode node = rf_jnode_get(&maker->rule->node, member);
     bool result = true;
-    enum rf_status status = RF_OK;
     if (node.value != NULL && !json_is_array(node.value)) {
-        status = rf_values_test(maker->values, &node, node.value, &result,
-                                maker->err);
+        RF_TRY(rf_values_test(maker->values, &node, node.value, &result,
+                              maker->err));
     }
     *out = *out && result;
-    return status;
+    return RF_OK;
 }
 
 /* Whether the rule applies to the current layer of `values`. */
 static enum rf_status applies(const struct rule_maker *maker, bool *out)
 {
-    enum rf_status status;
     *out = true;
-    status = holds(maker, "if", out);
-    return status == RF_OK && *out ? holds(maker, "layers", out) : status;
+    RF_TRY(holds(maker, "if", out));
+    return *out ? holds(maker, "layers", out) : RF_OK;
 }
 
 /* Finds the layers to which the rule applies. */
 static enum rf_status pick_layers(struct rule_maker *maker)
 {
     uint64_t first = 0, count = maker->model->n_layers;
-    enum rf_status status = RF_OK;
     bool yes = true;
     if (maker->rule->own_layers) {
         RF_TRY(rf_rule_layers(maker->rule, maker->values, &first, &count,
@@ -64,17 +61,17 @@ static enum rf_status pick_layers(struct rule_maker *maker)
     }
     maker->layers = rf_xcalloc(count + 1, sizeof(*maker->layers));
     maker->values->read_layer = true;
-    for (uint64_t i = 0; i < count && status == RF_OK; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         if (maker->values->read_layer) {
             maker->values->layer = (int64_t)(first + i);
             maker->values->read_layer = false;
-            status = applies(maker, &yes);
+            RF_TRY(applies(maker, &yes));
         }
         if (yes) {
             maker->layers[maker->n_layers++] = (uint32_t)(first + i);
         }
     }
-    return status;
+    return RF_OK;
 }
 
 /* Reads the sizes of the rule's tensor in the current layer of `values`. */
@@ -84,27 +81,26 @@ static enum rf_status read_sizes(const struct rule_maker *maker,
     struct rf_jnode shape = rf_jnode_get(&maker->rule->node, "shape");
     struct rf_jnode experts = rf_jnode_get(&maker->rule->node, "experts");
     uint64_t n = 0;
-    enum rf_status status = RF_OK;
     if (shape.value == NULL) {
         return rf_jnode_fail(
             &maker->rule->node, maker->err,
             "needs \"shape\": a config has no tensors to take it from");
     }
     draft->ndim = maker->rule->ndim;
-    for (uint32_t d = 0; d < draft->ndim && status == RF_OK; d++) {
+    for (uint32_t d = 0; d < draft->ndim; d++) {
         struct rf_jnode size = rf_jnode_at(&shape, d);
-        status = rf_rule_u64(&size, maker->values, 0, RF_MODEL_MAX_SIZE,
-                             &draft->shape[d], maker->err);
+        RF_TRY(rf_rule_u64(&size, maker->values, 0, RF_MODEL_MAX_SIZE,
+                           &draft->shape[d], maker->err));
     }
-    if (status == RF_OK && strstr(maker->rule->name, "{E}") != NULL) {
-        status = experts.value == NULL
-                     ? rf_jnode_fail(&maker->rule->node, maker->err,
-                                     "needs \"experts\", the number of experts")
-                     : rf_rule_u64(&experts, maker->values, 1,
-                                   RF_MODEL_MAX_EXPERTS, &n, maker->err);
+    if (strstr(maker->rule->name, "{E}") != NULL) {
+        RF_TRY(experts.value == NULL
+                   ? rf_jnode_fail(&maker->rule->node, maker->err,
+                                   "needs \"experts\", the number of experts")
+                   : rf_rule_u64(&experts, maker->values, 1,
+                                 RF_MODEL_MAX_EXPERTS, &n, maker->err));
         draft->n_experts = (uint32_t)n;
     }
-    return status;
+    return RF_OK;
 }
 
 static bool same_sizes(const struct rf_family_draft *a,
@@ -174,24 +170,22 @@ static enum rf_status add_rule(struct rule_maker *maker)
         .rule = rule,
         .values = maker->values};
     bool yes = true;
-    enum rf_status status;
     if (strchr(rule->name, '*') != NULL) {
         return rf_jnode_fail(
             &rule->node, maker->err,
             "\"%.100s\" needs tensors to match; a config has none", rule->name);
     }
     if (strstr(rule->name, "{L}") != NULL) {
-        status = pick_layers(maker);
-        return status == RF_OK && maker->n_layers > 0
-                   ? add_layers(maker, &draft)
-                   : status;
+        RF_TRY(pick_layers(maker));
+        return maker->n_layers > 0 ? add_layers(maker, &draft) : RF_OK;
     }
     maker->values->layer = RF_VALUES_NO_LAYER;
-    status = applies(maker, &yes);
-    if (status == RF_OK && yes) {
-        status = read_sizes(maker, &draft);
+    RF_TRY(applies(maker, &yes));
+    if (!yes) {
+        return RF_OK;
     }
-    return status == RF_OK && yes ? add(maker, &draft) : status;
+    RF_TRY(read_sizes(maker, &draft));
+    return add(maker, &draft);
 }
 
 /* Refuses tensors in the families from `first` on that another rule has already

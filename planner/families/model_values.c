@@ -231,7 +231,6 @@ static enum rf_status find(void *context, const char *name, bool needed,
     const json_t *set = table ? json_object_get(table->layers, name) : NULL;
     const json_t *own = table ? json_object_get(table->values, name) : NULL;
     bool found = false;
-    enum rf_status status = RF_OK;
     if (!needed) {
         return mention(values, name, set != NULL ? set : own, err);
     }
@@ -249,16 +248,16 @@ static enum rf_status find(void *context, const char *name, bool needed,
         return find_in_table(values, name, set, out, err);
     }
     if (field != NULL) {
-        status = find_override(values, field, &found, out, err);
+        RF_TRY(find_override(values, field, &found, out, err));
     }
-    if (status == RF_OK && !found) {
-        status = find_in_config(values, name, &found, out, err);
+    if (!found) {
+        RF_TRY(find_in_config(values, name, &found, out, err));
     }
-    if (status == RF_OK && !found) {
-        status = find_default(values, name, &found, out, err);
+    if (!found) {
+        RF_TRY(find_default(values, name, &found, out, err));
     }
-    if (status != RF_OK || found) {
-        return status;
+    if (found) {
+        return RF_OK;
     }
     return own != NULL ? find_in_table(values, name, own, out, err)
                        : missing(values, name, err);
@@ -313,15 +312,12 @@ enum rf_status rf_values_test(struct rf_values *values,
                               bool *out, struct rf_err *err)
 {
     struct rf_value value;
-    enum rf_status status =
-        rf_values_evaluate(values, where, json, &value, err);
-    if (status == RF_OK && value.kind != RF_VALUE_BOOL) {
+    RF_TRY(rf_values_evaluate(values, where, json, &value, err));
+    if (value.kind != RF_VALUE_BOOL) {
         return rf_jnode_fail(where, err, "must be true or false");
     }
-    if (status == RF_OK) {
-        *out = value.number != 0;
-    }
-    return status;
+    *out = value.number != 0;
+    return RF_OK;
 }
 
 enum rf_status rf_values_mention(struct rf_values *values,

@@ -14,11 +14,10 @@ static enum rf_status read_role(const struct rf_jnode *node, enum rf_role *role,
 {
     struct rf_jnode member = rf_jnode_get(node, "role");
     const char *names[RF_ROLE_COUNT], *name = NULL;
-    enum rf_status status = rf_jnode_require(node, "role", err);
-    if (status != RF_OK ||
-        (status = rf_jnode_string(node, "role", &name, err)) != RF_OK ||
-        rf_role_parse(name, role)) {
-        return status;
+    RF_TRY(rf_jnode_require(node, "role", err));
+    RF_TRY(rf_jnode_string(node, "role", &name, err));
+    if (rf_role_parse(name, role)) {
+        return RF_OK;
     }
     rf_role_names(names);
     return rf_jnode_fail(&member, err,
@@ -61,11 +60,10 @@ static enum rf_status read_parts(struct rf_rule *rule, struct rf_err *err)
     static const char *const keys[] = {"role", "rows", "heads", NULL};
     struct rf_jnode list = rf_jnode_get(&rule->node, "parts");
     size_t n = json_array_size(list.value);
-    enum rf_status status = RF_OK;
     if (list.value == NULL) {
         rule->n_parts = 1;
-        status = read_role(&rule->node, &rule->roles[0], err);
-        return status == RF_OK ? check_part(&rule->node, rule, 0, err) : status;
+        RF_TRY(read_role(&rule->node, &rule->roles[0], err));
+        return check_part(&rule->node, rule, 0, err);
     }
     if (!json_is_array(list.value) || n < 2 || n > RF_FAMILY_MAX_PARTS ||
         json_object_get(rule->node.value, "role") != NULL) {
@@ -75,17 +73,16 @@ static enum rf_status read_parts(struct rf_rule *rule, struct rf_err *err)
                              RF_FAMILY_MAX_PARTS);
     }
     rule->n_parts = (uint32_t)n;
-    for (unsigned i = 0; i < n && status == RF_OK; i++) {
+    for (unsigned i = 0; i < n; i++) {
         struct rf_jnode part = rf_jnode_at(&list, i);
-        if ((status = rf_jnode_check_keys(&part, keys, err)) == RF_OK &&
-            (status = read_role(&part, &rule->roles[i], err)) == RF_OK) {
-            status = check_part(&part, rule, i, err);
-        }
-        if (status == RF_OK && rule->roles[i] == RF_ROLE_SKIP) {
-            status = rf_jnode_fail(&part, err, "a part cannot be skipped");
+        RF_TRY(rf_jnode_check_keys(&part, keys, err));
+        RF_TRY(read_role(&part, &rule->roles[i], err));
+        RF_TRY(check_part(&part, rule, i, err));
+        if (rule->roles[i] == RF_ROLE_SKIP) {
+            return rf_jnode_fail(&part, err, "a part cannot be skipped");
         }
     }
-    return status;
+    return RF_OK;
 }
 
 /* "shape" or "dims": the number of dimensions of a tensor on disk. */
@@ -162,11 +159,10 @@ static enum rf_status read_flags(struct rf_rule *rule, struct rf_err *err)
         {"keys_are_values", &rule->keys_are_values},
         {"quantize", &rule->quantize},
     };
-    enum rf_status status = RF_OK;
-    for (size_t i = 0; i < RF_ARRAY_SIZE(flags) && status == RF_OK; i++) {
-        status = rf_jnode_bool(&rule->node, flags[i].key, flags[i].out, err);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(flags); i++) {
+        RF_TRY(rf_jnode_bool(&rule->node, flags[i].key, flags[i].out, err));
     }
-    return status;
+    return RF_OK;
 }
 
 static enum rf_status check_flags(const struct rf_rule *rule,

@@ -60,15 +60,14 @@ static enum rf_status add_chunk(struct rf_layout_build *build, uint32_t f,
 static enum rf_status make_fsdp(struct rf_layout_build *build,
                                 struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    for (size_t i = 0; i < build->n_schemes && status == RF_OK; i++) {
+    for (size_t i = 0; i < build->n_schemes; i++) {
         const struct rf_param_scheme *scheme = &build->schemes[i];
         uint32_t f = scheme->members[0].family;
         if (rf_layout_holds(build, f)) {
-            status = add_chunk(build, f, scheme->name, err);
+            RF_TRY(add_chunk(build, f, scheme->name, err));
         }
     }
-    return status;
+    return RF_OK;
 }
 
 /* A tensor family inside a flat unit. */
@@ -232,7 +231,6 @@ static enum rf_status add_unit(struct rf_layout_build *build,
     const char *name = shard.in_layers ? "model.layers.{L}.flat" : "flat";
     const struct rf_share of = rf_layout_shard(build->side, build->at.dp);
     uint64_t total, share, bytes;
-    enum rf_status status;
     if (n == 0) {
         return RF_OK;
     }
@@ -256,12 +254,12 @@ static enum rf_status add_unit(struct rf_layout_build *build,
                           "%s: shard exceeds 2^62 - 1 bytes", name);
     }
     shard.stride = rf_align_up(bytes, RF_PARAM_ALIGN);
-    status = rf_layout_reserve(build, name, bytes, shard.layers.count,
-                               &shard.place, err);
-    for (size_t i = 0; i < n && status == RF_OK; i++) {
+    RF_TRY(rf_layout_reserve(build, name, bytes, shard.layers.count,
+                             &shard.place, err));
+    for (size_t i = 0; i < n; i++) {
         push_member(build, &shard, &members[i]);
     }
-    return status;
+    return RF_OK;
 }
 
 /* The families of a unit. */
@@ -325,8 +323,7 @@ static enum rf_status add_layers(struct rf_layout_build *build,
                                  struct unit_member *next, struct rf_err *err)
 {
     uint32_t layer = run.first, end = run.first + run.count;
-    enum rf_status status = RF_OK;
-    while (layer < end && status == RF_OK) {
+    while (layer < end) {
         struct shard shard = {.layers = {layer, 0}, .in_layers = true};
         struct unit unit = {true, like, layer};
         size_t n, m;
@@ -336,9 +333,9 @@ static enum rf_status add_layers(struct rf_layout_build *build,
             shard.layers.count++;
             m = layer < end ? collect(build, &unit, next) : n + 1;
         } while (same_members(members, n, next, m));
-        status = add_unit(build, members, n, shard, err);
+        RF_TRY(add_unit(build, members, n, shard, err));
     }
-    return status;
+    return RF_OK;
 }
 
 /* One past the last layer in the module list of family `f`; 0: no such list, or
@@ -365,13 +362,11 @@ static enum rf_status add_own_layers(struct rf_layout_build *build,
                                      struct rf_err *err)
 {
     const struct rf_model *model = build->model;
-    enum rf_status status = RF_OK;
-    for (uint32_t f = 0; f < model->n_families && status == RF_OK; f++) {
+    for (uint32_t f = 0; f < model->n_families; f++) {
         const struct rf_layer_run run = {0, end_of_list(model, f)};
-        status =
-            add_layers(build, run, &model->families[f], members, next, err);
+        RF_TRY(add_layers(build, run, &model->families[f], members, next, err));
     }
-    return status;
+    return RF_OK;
 }
 
 static enum rf_status make_fsdp1(struct rf_layout_build *build,
@@ -425,11 +420,10 @@ static enum rf_status add_tensors(struct rf_layout_build *build, uint32_t f,
 static enum rf_status make_zero3(struct rf_layout_build *build,
                                  struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    for (uint32_t f = 0; f < build->model->n_families && status == RF_OK; f++) {
-        status = add_tensors(build, f, err);
+    for (uint32_t f = 0; f < build->model->n_families; f++) {
+        RF_TRY(add_tensors(build, f, err));
     }
-    return status;
+    return RF_OK;
 }
 
 const struct rf_layout_ops rf_layout_fsdp = {

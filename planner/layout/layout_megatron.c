@@ -123,16 +123,14 @@ static enum rf_status add_groups(struct rf_layout_build *build,
 static enum rf_status make_megatron(struct rf_layout_build *build,
                                     struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    for (size_t i = 0; i < build->n_schemes && status == RF_OK; i++) {
+    for (size_t i = 0; i < build->n_schemes; i++) {
         const struct rf_param_scheme *scheme = &build->schemes[i];
         if (rf_layout_holds(build, scheme->members[0].family)) {
-            status = scheme->by_group
-                         ? add_groups(build, scheme, err)
-                         : rf_layout_add_scheme(build, scheme, err);
+            RF_TRY(scheme->by_group ? add_groups(build, scheme, err)
+                                    : rf_layout_add_scheme(build, scheme, err));
         }
     }
-    return status;
+    return RF_OK;
 }
 
 static uint64_t vocab_multiple(const struct rf_spec *spec, enum rf_side side)

@@ -168,12 +168,11 @@ enum rf_status rf_layout_section(const struct rf_layout_build *build,
                                                 : of->shape[out->dim];
         return find_experts(build, of, out, err);
     }
-    enum rf_status status =
-        of->interleaved ? cut_turns(build, share, of, out, err)
-        : division->vocabulary
-            ? cut_vocabulary(build, share, base, part->size, out, err)
-            : cut_units(build, share, base, part, out, err);
-    return status == RF_OK ? find_experts(build, of, out, err) : status;
+    RF_TRY(of->interleaved ? cut_turns(build, share, of, out, err)
+           : division->vocabulary
+               ? cut_vocabulary(build, share, base, part->size, out, err)
+               : cut_units(build, share, base, part, out, err));
+    return find_experts(build, of, out, err);
 }
 
 enum rf_status rf_layout_add_scheme(struct rf_layout_build *build,
@@ -190,14 +189,13 @@ enum rf_status rf_layout_add_scheme(struct rf_layout_build *build,
 enum rf_status rf_layout_make_params(struct rf_layout_build *build,
                                      struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    for (size_t i = 0; i < build->n_schemes && status == RF_OK; i++) {
+    for (size_t i = 0; i < build->n_schemes; i++) {
         const struct rf_param_scheme *scheme = &build->schemes[i];
         if (rf_layout_holds(build, scheme->members[0].family)) {
-            status = rf_layout_add_scheme(build, scheme, err);
+            RF_TRY(rf_layout_add_scheme(build, scheme, err));
         }
     }
-    return status;
+    return RF_OK;
 }
 
 /* Hugging Face's layout follows only these rules: tensors under their

@@ -454,14 +454,9 @@ enum rf_status rf_mesh_rules_place(struct rf_spec *spec,
                                    const uint32_t *slots, uint32_t n_nodes,
                                    struct rf_world **out, struct rf_err *err)
 {
-    enum rf_status status;
-    if ((status = rf_mesh_rules_check_side(spec, RF_TRAIN, model, err)) !=
-            RF_OK ||
-        (status = rf_mesh_rules_check_side(spec, RF_INFER, model, err)) !=
-            RF_OK ||
-        (status = rf_unknown_tensors_check(model, spec, err)) != RF_OK ||
-        (status = rf_mesh_rules_check_dtypes(spec, model, err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_mesh_rules_check_side(spec, RF_TRAIN, model, err));
+    RF_TRY(rf_mesh_rules_check_side(spec, RF_INFER, model, err));
+    RF_TRY(rf_unknown_tensors_check(model, spec, err));
+    RF_TRY(rf_mesh_rules_check_dtypes(spec, model, err));
     return rf_world_place(spec, slots, n_nodes, out, err);
 }

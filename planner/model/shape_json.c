@@ -8,11 +8,8 @@ enum rf_status rf_shape_from_json(const struct rf_jnode *object, uint32_t *ndim,
                                   struct rf_err *err)
 {
     struct rf_jnode node = rf_jnode_get(object, "shape");
-    enum rf_status status = rf_jnode_require(object, "shape", err);
     size_t count = json_array_size(node.value);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_require(object, "shape", err));
     if (!json_is_array(node.value) || count < 1 || count > RF_TENSOR_MAX_DIMS) {
         return rf_jnode_wrong(&node, err,
                               "must be an array of 1 to %d sizes (tensors of "
@@ -39,11 +36,11 @@ enum rf_status rf_dtype_from_json(const struct rf_jnode *object,
 {
     struct rf_jnode node = rf_jnode_get(object, key);
     const char *name = NULL;
-    enum rf_status status = rf_jnode_string(object, key, &name, err);
-    if (status != RF_OK || name == NULL ||
+    RF_TRY(rf_jnode_string(object, key, &name, err));
+    if (name == NULL ||
         rf_dtype_parse(strncmp(name, "torch.", 6) == 0 ? name + 6 : name,
                        out)) {
-        return status;
+        return RF_OK;
     }
     return rf_jnode_fail(
         &node, err, "unknown dtype \"%.40s\"; known: " RF_DTYPE_NAMES, name);

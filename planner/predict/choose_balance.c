@@ -53,17 +53,14 @@ static enum rf_status predict(const struct rf_choose_env *env,
                               struct rf_err *err)
 {
     struct rf_choice choice;
-    enum rf_status status;
     if (env->plan->spec->strategy != RF_STRATEGY_AUTO) {
         *out = (struct rf_strategy_candidate){.strategy =
                                                   env->plan->spec->strategy};
         return rf_choose_strategy_try(env, out, err);
     }
-    status = rf_choose_strategy(env, &choice, err);
-    if (status == RF_OK) {
-        *out = choice.candidates[choice.taken];
-    }
-    return status;
+    RF_TRY(rf_choose_strategy(env, &choice, err));
+    *out = choice.candidates[choice.taken];
+    return RF_OK;
 }
 
 static enum rf_status build_by_time(const struct rf_plan *by_size,

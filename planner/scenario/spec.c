@@ -115,13 +115,10 @@ static enum rf_status read_method(const struct rf_jnode *node, void *out,
     struct rf_jnode member = rf_jnode_get(node, "method");
     const char *method = "host";
     unsigned memory = 0; /* the caller checks it against the method */
-    enum rf_status status = rf_jnode_string(node, "method", &method, err);
     (void)nodes;
-    RF_THEN(status, rf_jnode_choice_or(node, "memory", memory_names,
-                                       memory_others, &memory, err));
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_string(node, "method", &method, err));
+    RF_TRY(rf_jnode_choice_or(node, "memory", memory_names, memory_others,
+                              &memory, err));
     if (strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                        "0123456789_-") != strlen(method) ||
         strlen(method) > 32) {
@@ -152,7 +149,6 @@ static enum rf_status read_balance_links(const struct rf_jnode *node, void *out,
 {
     struct rf_spec *spec = out;
     struct rf_jnode list = rf_jnode_get(node, "balance_links");
-    enum rf_status status = RF_OK;
     if (list.value == NULL) {
         return RF_OK;
     }
@@ -167,11 +163,11 @@ static enum rf_status read_balance_links(const struct rf_jnode *node, void *out,
     }
     spec->n_balance_links = nodes->n;
     spec->balance_links = rf_xcalloc(nodes->n, sizeof(*spec->balance_links));
-    for (uint32_t n = 0; n < nodes->n && status == RF_OK; n++) {
+    for (uint32_t n = 0; n < nodes->n; n++) {
         struct rf_jnode item = rf_jnode_at(&list, n);
-        status = read_link_weight(&item, &spec->balance_links[n], err);
+        RF_TRY(read_link_weight(&item, &spec->balance_links[n], err));
     }
-    return status;
+    return RF_OK;
 }
 
 static json_t *write_balance_links(const void *in,
@@ -198,7 +194,6 @@ static enum rf_status read_iterations(const struct rf_jnode *node, void *out,
     static const char *const keys[] = {"min", "max", "ci_percent", "max_s",
                                        NULL};
     struct rf_jnode rule = rf_jnode_get(node, "iterations");
-    enum rf_status status;
     (void)nodes;
     if (rule.value == NULL || json_is_number(rule.value)) {
         spec->iterations = DEFAULT_ITERATIONS;
@@ -211,19 +206,16 @@ static enum rf_status read_iterations(const struct rf_jnode *node, void *out,
                               "object with \"max\" and \"ci_percent\"");
     }
     spec->min_iterations = DEFAULT_ITERATIONS;
-    if ((status = rf_jnode_check_keys(&rule, keys, err)) != RF_OK ||
-        (status = rf_jnode_require(&rule, "max", err)) != RF_OK ||
-        (status = rf_jnode_require(&rule, "ci_percent", err)) != RF_OK ||
-        (status = rf_jnode_u32(&rule, "min", RF_STATS_INTERVAL_SAMPLES, 10000,
-                               &spec->min_iterations, err)) != RF_OK ||
-        (status = rf_jnode_u32(&rule, "max", RF_STATS_INTERVAL_SAMPLES, 10000,
-                               &spec->iterations, err)) != RF_OK ||
-        (status = rf_jnode_number(&rule, "ci_percent", 0.01, 100,
-                                  &spec->ci_percent, err)) != RF_OK ||
-        (status = rf_jnode_u32(&rule, "max_s", 1, 604800, &spec->max_s, err)) !=
-            RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_check_keys(&rule, keys, err));
+    RF_TRY(rf_jnode_require(&rule, "max", err));
+    RF_TRY(rf_jnode_require(&rule, "ci_percent", err));
+    RF_TRY(rf_jnode_u32(&rule, "min", RF_STATS_INTERVAL_SAMPLES, 10000,
+                        &spec->min_iterations, err));
+    RF_TRY(rf_jnode_u32(&rule, "max", RF_STATS_INTERVAL_SAMPLES, 10000,
+                        &spec->iterations, err));
+    RF_TRY(rf_jnode_number(&rule, "ci_percent", 0.01, 100, &spec->ci_percent,
+                           err));
+    RF_TRY(rf_jnode_u32(&rule, "max_s", 1, 604800, &spec->max_s, err));
     if (spec->min_iterations > spec->iterations) {
         struct rf_jnode max = rf_jnode_get(&rule, "max");
         return rf_jnode_fail(&max, err, "is %u, less than \"min\" (%u)",
@@ -414,7 +406,6 @@ static enum rf_status seat_sides(const struct rf_jnode *train,
 {
     bool apart = spec->mode == RF_DISAGGREGATED;
     bool counted = spec->infer.nodes == NULL && spec->infer.n_nodes > 0;
-    enum rf_status status;
     if (apart && counted && spec->train.n_nodes == 0) {
         struct rf_jnode member = rf_jnode_get(infer, "nodes");
         return rf_jnode_fail(
@@ -422,12 +413,10 @@ static enum rf_status seat_sides(const struct rf_jnode *train,
             "a number of nodes here needs \"nodes\" in \"train\" too: "
             "inference takes the nodes after the training side's");
     }
-    status = rf_side_seat(train, &spec->train, apart ? &spec->infer : NULL,
-                          n_nodes, err);
-    return status != RF_OK
-               ? status
-               : rf_side_seat(infer, &spec->infer, apart ? &spec->train : NULL,
-                              n_nodes, err);
+    RF_TRY(rf_side_seat(train, &spec->train, apart ? &spec->infer : NULL,
+                        n_nodes, err));
+    return rf_side_seat(infer, &spec->infer, apart ? &spec->train : NULL,
+                        n_nodes, err);
 }
 
 static enum rf_status read_scenario(const struct rf_jnode *node,

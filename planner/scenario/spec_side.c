@@ -211,33 +211,31 @@ static enum rf_status read_sharding(const struct rf_jnode *node,
                                     struct rf_err *err)
 {
     struct rf_jnode list = rf_jnode_get(node, "spec");
-    enum rf_status status = RF_OK;
     unsigned axes[2] = {0, 0};
     if (json_is_string(list.value)) {
-        status = add_spec_words(&list, json_string_value(list.value), false,
-                                side, err);
+        RF_TRY(add_spec_words(&list, json_string_value(list.value), false, side,
+                              err));
     } else if (!json_is_array(list.value) || json_array_size(list.value) == 0) {
         return rf_jnode_wrong(&list, err,
                               "must be an array such as [\"S0\", \"R\"] or a "
                               "string such as \"S0R\"");
     }
-    for (size_t i = 0; i < json_array_size(list.value) && status == RF_OK;
-         i++) {
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
         struct rf_jnode item = rf_jnode_at(&list, i);
         const char *word = json_string_value(item.value);
-        status =
-            add_spec_words(&item, word != NULL ? word : "", true, side, err);
+        RF_TRY(
+            add_spec_words(&item, word != NULL ? word : "", true, side, err));
     }
     for (uint32_t d = 0; d < side->n_spec; d++) {
         axes[0] += strchr(side->spec[d], '0') != NULL;
         axes[1] += strchr(side->spec[d], '1') != NULL;
     }
-    if (status == RF_OK && (axes[0] > 1 || axes[1] > 1)) {
+    if (axes[0] > 1 || axes[1] > 1) {
         return rf_jnode_fail(&list, err,
                              "mesh axis %d splits more than one dimension",
                              axes[0] > 1 ? 0 : 1);
     }
-    return status;
+    return RF_OK;
 }
 
 /* Rules for layouts without tensor or pipeline parallelism. */

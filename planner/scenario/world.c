@@ -230,7 +230,6 @@ static enum rf_status seat_colocated(const struct rf_spec *spec,
 {
     const struct rf_side_spec *train = &spec->train, *infer = &spec->infer;
     const struct rf_side_spec *named = train->nodes != NULL ? train : infer;
-    enum rf_status status;
     if (train->nodes != NULL && infer->nodes != NULL &&
         (train->n_nodes != infer->n_nodes ||
          memcmp(train->nodes, infer->nodes,
@@ -241,10 +240,8 @@ static enum rf_status seat_colocated(const struct rf_spec *spec,
     }
     add_named(&seats[RF_TRAIN], named, slots, n_nodes);
     add_named(&seats[RF_INFER], named, slots, n_nodes);
-    status = size_of_side(spec, RF_TRAIN, &seats[RF_TRAIN], err);
-    return status != RF_OK
-               ? status
-               : size_of_side(spec, RF_INFER, &seats[RF_INFER], err);
+    RF_TRY(size_of_side(spec, RF_TRAIN, &seats[RF_TRAIN], err));
+    return size_of_side(spec, RF_INFER, &seats[RF_INFER], err);
 }
 
 /* Seats a side without nodes: its smallest world on the first slots outside the

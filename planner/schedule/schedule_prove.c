@@ -84,7 +84,6 @@ static enum rf_status allocate(struct rf_schedule_proof *proof)
 static enum rf_status check_ops(struct rf_schedule_proof *proof)
 {
     const struct rf_schedule *schedule = proof->schedule;
-    enum rf_status status = RF_OK;
     if (schedule->deliveries != NULL) {
         return rf_deliveries_prove(proof);
     }
@@ -92,10 +91,10 @@ static enum rf_status check_ops(struct rf_schedule_proof *proof)
         return rf_err_set(proof->err, RF_ERR_INTERNAL,
                           "schedule: only whole worlds can be proved");
     }
-    for (size_t i = 0; i < schedule->n_ops && status == RF_OK; i++) {
-        status = rf_schedule_proof_op(proof, &schedule->ops[i], i);
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        RF_TRY(rf_schedule_proof_op(proof, &schedule->ops[i], i));
     }
-    return status;
+    return RF_OK;
 }
 
 /* Checks the last bucket, then the addresses used by all of them. */

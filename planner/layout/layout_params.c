@@ -250,9 +250,11 @@ struct instances {
     uint64_t row_bytes; /* of one row, over all other dimensions */
 };
 
-struct rf_layer_run rf_layout_run(const struct rf_layout_build *build,
-                                  const struct rf_family *family,
-                                  uint32_t chunk)
+/* The layers of a family (as indices) in virtual stage `chunk` of the rank; for
+ * a family outside the layers, count tells whether the rank holds it there. */
+static struct rf_layer_run layers_of(const struct rf_layout_build *build,
+                                     const struct rf_family *family,
+                                     uint32_t chunk)
 {
     if (family->layers == NULL) {
         return (struct rf_layer_run){.first = 0, .count = chunk == 0};
@@ -275,7 +277,7 @@ static enum rf_status lay_out(struct rf_layout_build *build, const char *name,
     const struct rf_section *first = &sections[0];
     uint64_t layers = 0, bytes, count = 1;
     for (uint32_t v = 0; v < RF_MAX(build->side->vpp, 1); v++) {
-        layers += rf_layout_run(build, family, v).count;
+        layers += layers_of(build, family, v).count;
     }
     for (size_t i = 0; i < n; i++) {
         out->rows += sections[i].rows;
@@ -336,7 +338,7 @@ static void push_section(struct rf_layout_build *build,
     piece.stride[RF_DIM_EXPERT] = at->expert_stride;
     piece.stride[RF_DIM_LAYER] = at->layer_stride;
     for (uint32_t v = 0; v < RF_MAX(build->side->vpp, 1); v++) {
-        struct rf_layer_run run = rf_layout_run(build, family, v);
+        struct rf_layer_run run = layers_of(build, family, v);
         piece.box.start[RF_DIM_LAYER] = run.first;
         piece.box.extent[RF_DIM_LAYER] = run.count;
         piece.offset =

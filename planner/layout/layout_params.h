@@ -80,12 +80,6 @@ enum rf_status rf_layout_reserve(struct rf_layout_build *build,
 void rf_layout_push(struct rf_layout_build *build,
                     const struct rf_piece *piece);
 
-/* The layers of a family (as indices) in virtual stage `chunk` of the rank; for
- * a family outside the layers, count tells whether the rank holds it there. */
-struct rf_layer_run rf_layout_run(const struct rf_layout_build *build,
-                                  const struct rf_family *family,
-                                  uint32_t chunk);
-
 /* Joins families into parameters by a layout's fusions. Families fuse if their
  * layers, experts, dtype and inner dimensions agree; the parts of an already
  * fused family are put in the fusion's order. `out` has room for n_families

@@ -141,9 +141,10 @@ static enum rf_status find_experts(const struct rf_layout_build *build,
     return RF_OK;
 }
 
-enum rf_status rf_layout_section(const struct rf_layout_build *build,
-                                 struct rf_param_member member,
-                                 struct rf_section *out, struct rf_err *err)
+/* Finds the rank's section of a part of a family. Extents may be 0. */
+static enum rf_status find_section(const struct rf_layout_build *build,
+                                   struct rf_param_member member,
+                                   struct rf_section *out, struct rf_err *err)
 {
     const struct rf_family *of = &build->model->families[member.family];
     const struct rf_part *part = &of->parts[member.part];
@@ -181,7 +182,7 @@ enum rf_status rf_layout_add_scheme(struct rf_layout_build *build,
 {
     struct rf_section sections[RF_FAMILY_MAX_PARTS];
     for (uint32_t k = 0; k < scheme->n_members; k++) {
-        RF_TRY(rf_layout_section(build, scheme->members[k], &sections[k], err));
+        RF_TRY(find_section(build, scheme->members[k], &sections[k], err));
     }
     return rf_layout_add(build, scheme->name, sections, scheme->n_members, err);
 }

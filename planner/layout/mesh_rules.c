@@ -425,9 +425,10 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
     return RF_OK;
 }
 
-enum rf_status rf_mesh_rules_check_dtypes(const struct rf_spec *spec,
-                                          const struct rf_model *model,
-                                          struct rf_err *err)
+/* Checks that every dtype conversion of the refit is possible. */
+static enum rf_status check_dtypes(const struct rf_spec *spec,
+                                   const struct rf_model *model,
+                                   struct rf_err *err)
 {
     for (uint32_t i = 0; i < model->n_families; i++) {
         const struct rf_family *family = &model->families[i];
@@ -457,6 +458,6 @@ enum rf_status rf_mesh_rules_place(struct rf_spec *spec,
     RF_TRY(rf_mesh_rules_check_side(spec, RF_TRAIN, model, err));
     RF_TRY(rf_mesh_rules_check_side(spec, RF_INFER, model, err));
     RF_TRY(rf_unknown_tensors_check(model, spec, err));
-    RF_TRY(rf_mesh_rules_check_dtypes(spec, model, err));
+    RF_TRY(check_dtypes(spec, model, err));
     return rf_world_place(spec, slots, n_nodes, out, err);
 }

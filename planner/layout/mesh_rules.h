@@ -12,11 +12,6 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
                                         const struct rf_model *model,
                                         struct rf_err *err) RF_MUST_CHECK;
 
-/* Checks that every dtype conversion of the refit is possible. */
-enum rf_status rf_mesh_rules_check_dtypes(const struct rf_spec *spec,
-                                          const struct rf_model *model,
-                                          struct rf_err *err) RF_MUST_CHECK;
-
 /* rf_world_place() for a known model: first checks the rules that need the
  * model (heads % TP, layers % PP). RF_ERR_CONFIG names the rule of an
  * impossible combination and the nearest sizes that work. */

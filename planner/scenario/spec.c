@@ -58,11 +58,6 @@ static const struct {
     {"ucx", "cuda", "ucx-cuda"},
 };
 
-const char *rf_mode_name(enum rf_mode mode)
-{
-    return mode == RF_COLOCATED ? "colocated" : "disaggregated";
-}
-
 const char *rf_strategy_name(enum rf_strategy strategy)
 {
     return strategy_names[strategy];

@@ -110,7 +110,6 @@ json_t *rf_spec_to_json(const struct rf_spec *spec,
                         const char *const *node_names);
 void rf_spec_destroy(struct rf_spec *spec);
 
-const char *rf_mode_name(enum rf_mode mode);
 const char *rf_strategy_name(enum rf_strategy strategy);
 const char *rf_balance_name(enum rf_balance balance);
 

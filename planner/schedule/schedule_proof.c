@@ -18,9 +18,11 @@ enum rf_status rf_schedule_proof_fault(const struct rf_schedule_proof *proof,
                       op->src, op->dst, what);
 }
 
-bool rf_schedule_proof_same(const struct rf_box *box, uint64_t offset,
-                            const uint64_t *stride, uint64_t other,
-                            const uint64_t *other_stride)
+/* Whether two address rules agree on a box; strides of dimensions with an
+ * extent of 1 do not matter. */
+static bool same_places(const struct rf_box *box, uint64_t offset,
+                        const uint64_t *stride, uint64_t other,
+                        const uint64_t *other_stride)
 {
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         if (box->extent[d] > 1 && stride[d] != other_stride[d]) {
@@ -36,9 +38,8 @@ bool rf_schedule_proof_lies_in(const struct rf_piece *piece,
 {
     return piece->family == op->family &&
            rf_box_contains(&piece->box, &op->box) &&
-           rf_schedule_proof_same(&op->box, offset, stride,
-                                  rf_piece_offset(piece, op->box.start),
-                                  piece->stride);
+           same_places(&op->box, offset, stride,
+                       rf_piece_offset(piece, op->box.start), piece->stride);
 }
 
 bool rf_schedule_proof_held(const struct rf_rank_layout *layout,
@@ -95,8 +96,8 @@ enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         offset += (op->box.start[d] - dep->box.start[d]) * dep->dst_stride[d];
     }
-    if (!rf_schedule_proof_same(&op->box, op->src_offset, op->src_stride,
-                                offset, dep->dst_stride)) {
+    if (!same_places(&op->box, op->src_offset, op->src_stride, offset,
+                     dep->dst_stride)) {
         return rf_schedule_proof_fault(proof, op,
                                        "reads where its dep did not write");
     }

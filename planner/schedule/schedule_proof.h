@@ -69,12 +69,6 @@ enum rf_status rf_schedule_proof_fault(const struct rf_schedule_proof *proof,
                                        const struct rf_op *op,
                                        const char *what) RF_MUST_CHECK;
 
-/* Whether two address rules agree on a box; strides of dimensions with an
- * extent of 1 do not matter. */
-bool rf_schedule_proof_same(const struct rf_box *box, uint64_t offset,
-                            const uint64_t *stride, uint64_t other,
-                            const uint64_t *other_stride);
-
 /* Checks that `op` reads what its dep wrote, at the same place. */
 enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
                                        const struct rf_op *op,

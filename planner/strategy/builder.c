@@ -82,7 +82,7 @@ static void hash_op(struct rf_hash *digest, const struct rf_op *op)
     digest->length++;
 }
 
-void rf_builder_fail_memory(struct rf_builder *builder)
+static void fail_memory(struct rf_builder *builder)
 {
     char available[32];
     if (builder->status != RF_OK) {
@@ -107,7 +107,7 @@ bool rf_builder_grow(struct rf_builder *builder, void **items, size_t n,
     }
     grown = rf_realloc_large(*items, *capacity * item_size, wanted * item_size);
     if (grown == NULL) {
-        rf_builder_fail_memory(builder);
+        fail_memory(builder);
         return false;
     }
     *items = grown;

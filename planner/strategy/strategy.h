@@ -127,10 +127,6 @@ uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,
 void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
                      const char *text);
 
-/* Likewise RF_ERR_NOMEM, with the number of ops so far and the available
- * memory. */
-void rf_builder_fail_memory(struct rf_builder *builder);
-
 /* The strategies. Each emits all ops of the world. */
 void rf_strategy_direct(struct rf_builder *builder);
 void rf_strategy_replicate(struct rf_builder *builder);

@@ -23,27 +23,33 @@ struct exported_tensor {
     uint32_t family, layer, expert;
 };
 
-typedef void (*tensor_fn)(const struct exported_tensor *tensor, size_t number,
-                          void *data);
-
 static uint32_t tensors_of_layer(const struct rf_family *family)
 {
     return family->stacked ? 1 : family->n_experts;
 }
 
-static void for_each_tensor(const struct rf_model *model, tensor_fn call,
-                            void *data)
+/* Moves on from one of the model's n_tensors tensors; the first is all 0. */
+static void next_tensor(const struct rf_model *model,
+                        struct exported_tensor *at)
 {
-    size_t number = 0;
-    for (uint32_t f = 0; f < model->n_families; f++) {
-        const struct rf_family *family = &model->families[f];
-        for (uint32_t l = 0; l < family->n_layers; l++) {
-            for (uint32_t e = 0; e < tensors_of_layer(family); e++) {
-                const struct exported_tensor tensor = {f, l, e};
-                call(&tensor, number++, data);
-            }
-        }
+    const struct rf_family *family = &model->families[at->family];
+    if (++at->expert < tensors_of_layer(family)) {
+        return;
     }
+    at->expert = 0;
+    if (++at->layer == family->n_layers) {
+        at->layer = 0;
+        at->family++;
+    }
+}
+
+static const char *name_of(const struct rf_model *model,
+                           const struct exported_tensor *tensor,
+                           char out[NAME_BYTES])
+{
+    rf_family_tensor_name(&model->families[tensor->family], tensor->layer,
+                          tensor->expert, out, NAME_BYTES);
+    return out;
 }
 
 static uint64_t expert_bytes(const struct rf_plan *plan, uint32_t family)
@@ -60,41 +66,29 @@ static uint64_t tensor_bytes(const struct rf_plan *plan, uint32_t family)
 
 /* --- Which tensor goes where ---------------------------------------------- */
 
-struct placing {
-    const struct rf_plan *plan;
-    struct rf_export *export;
-    uint64_t file_bytes, used; /* of the file */
-};
-
 /* Offsets count from the start of the data until the headers exist. */
-static void place_tensor(const struct exported_tensor *tensor, size_t number,
-                         void *data)
+static void place_tensors(const struct rf_plan *plan, uint64_t file_bytes,
+                          struct rf_export *export)
 {
-    struct placing *placing = data;
-    struct rf_export *export = placing->export;
-    const uint64_t bytes = tensor_bytes(placing->plan, tensor->family);
-    if (tensor->layer == 0 && tensor->expert == 0) {
-        export->first[tensor->family] = number;
+    struct exported_tensor tensor = {.family = 0};
+    uint64_t used = 0; /* of the file */
+    for (size_t i = 0; i < plan->model->n_tensors; i++) {
+        const uint64_t bytes = tensor_bytes(plan, tensor.family);
+        if (tensor.layer == 0 && tensor.expert == 0) {
+            export->first[tensor.family] = i;
+        }
+        if (export->n_files == 0 || (used > 0 && used + bytes > file_bytes)) {
+            export->n_files++;
+            used = 0;
+        }
+        export->places[i] = (struct rf_export_place){export->n_files - 1, used};
+        used += bytes;
+        export->bytes += bytes;
+        next_tensor(plan->model, &tensor);
     }
-    if (export->n_files == 0 ||
-        (placing->used > 0 && placing->used + bytes > placing->file_bytes)) {
-        export->n_files++;
-        placing->used = 0;
-    }
-    export->places[number] =
-        (struct rf_export_place){export->n_files - 1, placing->used};
-    placing->used += bytes;
-    export->bytes += bytes;
 }
 
 /* --- Headers -------------------------------------------------------------- */
-
-struct heading {
-    const struct rf_plan *plan;
-    const struct rf_export *export;
-    json_t **headers; /* by file */
-    uint64_t *bytes;  /* of data, by file */
-};
 
 static json_t *shape_json(const struct rf_family *family)
 {
@@ -109,25 +103,26 @@ static json_t *shape_json(const struct rf_family *family)
     return shape;
 }
 
-static void head_tensor(const struct exported_tensor *tensor, size_t number,
-                        void *data)
+/* Adds all tensors to the headers of their files; sets the files' bytes. */
+static void list_tensors(const struct rf_plan *plan,
+                         const struct rf_export *export, json_t **headers)
 {
-    struct heading *heading = data;
-    const struct rf_plan *plan = heading->plan;
-    const struct rf_family *family = &plan->model->families[tensor->family];
-    const struct rf_export_place *place = &heading->export->places[number];
-    const uint64_t end = place->offset + tensor_bytes(plan, tensor->family);
-    char name[NAME_BYTES];
-    rf_family_tensor_name(family, tensor->layer, tensor->expert, name,
-                          sizeof(name));
-    json_object_set_new(
-        heading->headers[place->file], name,
-        json_pack("{s:s, s:o, s:[I, I]}", "dtype",
-                  rf_dtype_header_name(
-                      rf_plan_form(plan, RF_INFER, tensor->family).dtype),
-                  "shape", shape_json(family), "data_offsets",
-                  (json_int_t)place->offset, (json_int_t)end));
-    heading->bytes[place->file] = end;
+    struct exported_tensor tensor = {.family = 0};
+    for (size_t i = 0; i < plan->model->n_tensors; i++) {
+        const struct rf_export_place *place = &export->places[i];
+        const uint64_t end = place->offset + tensor_bytes(plan, tensor.family);
+        const struct rf_form form = rf_plan_form(plan, RF_INFER, tensor.family);
+        char name[NAME_BYTES];
+        json_object_set_new(
+            headers[place->file], name_of(plan->model, &tensor, name),
+            json_pack("{s:s, s:o, s:[I, I]}", "dtype",
+                      rf_dtype_header_name(form.dtype), "shape",
+                      shape_json(&plan->model->families[tensor.family]),
+                      "data_offsets", (json_int_t)place->offset,
+                      (json_int_t)end));
+        export->files[place->file].bytes = end;
+        next_tensor(plan->model, &tensor);
+    }
 }
 
 static void make_head(const json_t *header, struct rf_export_file *file)
@@ -147,17 +142,13 @@ static void make_head(const json_t *header, struct rf_export_file *file)
 static void make_files(const struct rf_plan *plan, struct rf_export *export)
 {
     const uint32_t n = export->n_files;
-    struct heading heading = {.plan = plan,
-                              .export = export,
-                              .headers = rf_xcalloc(n, sizeof(json_t *)),
-                              .bytes = rf_xcalloc(n, sizeof(uint64_t))};
+    json_t **headers = rf_xcalloc(n, sizeof(*headers));
     export->files = rf_xcalloc(n, sizeof(*export->files));
     for (uint32_t i = 0; i < n; i++) {
-        heading.headers[i] =
-            json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt",
-                      "written_by", RF_EXPORT_WRITER);
+        headers[i] = json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt",
+                               "written_by", RF_EXPORT_WRITER);
     }
-    for_each_tensor(plan->model, head_tensor, &heading);
+    list_tensors(plan, export, headers);
     for (uint32_t i = 0; i < n; i++) {
         struct rf_export_file *file = &export->files[i];
         if (n == 1) {
@@ -166,12 +157,11 @@ static void make_files(const struct rf_plan *plan, struct rf_export *export)
             snprintf(file->name, sizeof(file->name),
                      "model-%05u-of-%05u.safetensors", i + 1, n);
         }
-        make_head(heading.headers[i], file);
-        file->bytes = file->head_bytes + heading.bytes[i];
-        json_decref(heading.headers[i]);
+        make_head(headers[i], file);
+        file->bytes += file->head_bytes;
+        json_decref(headers[i]);
     }
-    free(heading.headers);
-    free(heading.bytes);
+    free(headers);
 }
 
 /* --- What can be exported ------------------------------------------------- */
@@ -279,14 +269,12 @@ enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
                               struct rf_export **out, struct rf_err *err)
 {
     struct rf_export *export;
-    struct placing placing = {.plan = plan, .file_bytes = file_bytes};
     RF_TRY(check(plan, err));
     export = rf_xcalloc(1, sizeof(*export));
     export->places =
         rf_xcalloc(plan->model->n_tensors, sizeof(*export->places));
     export->first = rf_xcalloc(plan->model->n_families, sizeof(*export->first));
-    placing.export = export;
-    for_each_tensor(plan->model, place_tensor, &placing);
+    place_tensors(plan, file_bytes, export);
     make_files(plan, export);
     for (size_t i = 0; i < plan->model->n_tensors; i++) {
         struct rf_export_place *place = &export->places[i];
@@ -324,35 +312,22 @@ struct rf_export_place rf_export_place_of(const struct rf_export *export,
     return place;
 }
 
-struct indexing {
-    const struct rf_plan *plan;
-    const struct rf_export *export;
-    json_t *map;
-};
-
-static void index_tensor(const struct exported_tensor *tensor, size_t number,
-                         void *data)
-{
-    struct indexing *indexing = data;
-    const struct rf_export *export = indexing->export;
-    char name[NAME_BYTES];
-    rf_family_tensor_name(&indexing->plan->model->families[tensor->family],
-                          tensor->layer, tensor->expert, name, sizeof(name));
-    json_object_set_new(
-        indexing->map, name,
-        json_string(export->files[export->places[number].file].name));
-}
-
 char *rf_export_index(const struct rf_export *export,
                       const struct rf_plan *plan)
 {
-    struct indexing indexing = {plan, export, json_object()};
-    json_t *index;
+    struct exported_tensor tensor = {.family = 0};
+    json_t *map = json_object(), *index;
     char *text;
-    for_each_tensor(plan->model, index_tensor, &indexing);
+    for (size_t i = 0; i < plan->model->n_tensors; i++) {
+        char name[NAME_BYTES];
+        json_object_set_new(
+            map, name_of(plan->model, &tensor, name),
+            json_string(export->files[export->places[i].file].name));
+        next_tensor(plan->model, &tensor);
+    }
     index = json_pack("{s:{s:I, s:s}, s:o}", "metadata", "total_size",
                       (json_int_t) export->bytes, "written_by",
-                      RF_EXPORT_WRITER, "weight_map", indexing.map);
+                      RF_EXPORT_WRITER, "weight_map", map);
     text = json_dumps(index, JSON_INDENT(2));
     json_decref(index);
     return text;

@@ -322,21 +322,18 @@ enum rf_status rf_shards_build(const struct rf_model *model,
     return RF_OK;
 }
 
+static int compare_node(const void *node, const void *group)
+{
+    const struct rf_group *of = group;
+    return RF_COMPARE(*(const uint32_t *)node, of->node);
+}
+
 const struct rf_group *rf_set_on_node(const struct rf_shards *shards,
                                       uint32_t set, uint32_t node)
 {
-    uint32_t low = shards->set_group[set], high = shards->set_group[set + 1];
-    uint32_t end = high;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (shards->groups[middle].node < node) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < end && shards->groups[low].node == node ? &shards->groups[low]
-                                                         : NULL;
+    const uint32_t *first = &shards->set_group[set];
+    return bsearch(&node, &shards->groups[first[0]], first[1] - first[0],
+                   sizeof(*shards->groups), compare_node);
 }
 
 size_t rf_shards_piece(const struct rf_shards *shards, uint32_t layout,

@@ -222,27 +222,19 @@ static enum rf_status check(const struct rf_plan *plan, struct rf_err *err)
     return RF_OK;
 }
 
-static int compare_boxes(const struct rf_piece *a, const struct rf_piece *b)
+static int compare_boxes(const void *a, const void *b)
 {
-    return a->family != b->family ? (a->family < b->family ? -1 : 1)
-                                  : rf_box_compare(&a->box, &b->box);
+    const struct rf_piece *x = a, *y = b;
+    return RF_THEN_BY(RF_COMPARE(x->family, y->family),
+                      rf_box_compare(&x->box, &y->box));
 }
 
-static const struct rf_piece *find_piece(const struct rf_rank_layout *layout,
-                                         const struct rf_piece *piece)
+static bool holds(const struct rf_rank_layout *layout,
+                  const struct rf_piece *piece)
 {
-    size_t low = 0, high = layout->n_pieces;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const struct rf_piece *at = &layout->pieces[middle];
-        const int order = compare_boxes(at, piece);
-        if (order == 0) {
-            return at;
-        }
-        low = order < 0 ? middle + 1 : low;
-        high = order < 0 ? high : middle;
-    }
-    return NULL;
+    return layout->n_pieces > 0 &&
+           bsearch(piece, layout->pieces, layout->n_pieces, sizeof(*piece),
+                   compare_boxes) != NULL;
 }
 
 bool rf_export_writes(const struct rf_plan *plan, uint32_t rank,
@@ -255,7 +247,7 @@ bool rf_export_writes(const struct rf_plan *plan, uint32_t rank,
     }
     for (uint32_t r = 0; r < rank; r++) {
         const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, r);
-        if (layout != before && find_piece(layout, piece) != NULL) {
+        if (layout != before && holds(layout, piece)) {
             return false;
         }
         before = layout;

@@ -105,21 +105,16 @@ struct copy_counts {
     bool *held;
 };
 
+static int compare_rank(const void *rank, const void *holder)
+{
+    const struct rf_holder *of = holder;
+    return RF_COMPARE(*(const uint32_t *)rank, of->rank);
+}
+
+/* `src` is ascending by rank, and not empty. */
 static bool holds(const struct rf_holder *src, uint32_t n, uint32_t rank)
 {
-    uint32_t first = 0;
-    while (n > 0) { /* ascending by rank */
-        uint32_t half = n / 2;
-        if (src[first + half].rank < rank) {
-            first += half + 1;
-            n -= half + 1;
-        } else if (src[first + half].rank > rank) {
-            n = half;
-        } else {
-            return true;
-        }
-    }
-    return false;
+    return bsearch(&rank, src, n, sizeof(*src), compare_rank) != NULL;
 }
 
 /* A copy reads a byte and writes one. If a node needs a unit task several

@@ -112,13 +112,18 @@ size_t rf_box_range(const struct rf_box *box, uint64_t from, uint64_t to,
     return n;
 }
 
-uint64_t rf_piece_offset(const struct rf_piece *piece, const uint64_t *at)
+uint64_t rf_box_offset(const uint64_t *start, uint64_t offset,
+                       const uint64_t *stride, const uint64_t *at)
 {
-    uint64_t offset = piece->offset;
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        offset += (at[d] - piece->box.start[d]) * piece->stride[d];
+        offset += (at[d] - start[d]) * stride[d];
     }
     return offset;
+}
+
+uint64_t rf_piece_offset(const struct rf_piece *piece, const uint64_t *at)
+{
+    return rf_box_offset(piece->box.start, piece->offset, piece->stride, at);
 }
 
 static int by_start(const void *a, const void *b, void *dim)

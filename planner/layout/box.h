@@ -34,6 +34,11 @@ uint64_t rf_box_step(const struct rf_box *box, uint32_t dim);
 size_t rf_box_range(const struct rf_box *box, uint64_t from, uint64_t to,
                     struct rf_box *out);
 
+/* The offset in bytes of element `at`, where element `start` is at `offset`;
+ * `at` may precede it. */
+uint64_t rf_box_offset(const uint64_t *start, uint64_t offset,
+                       const uint64_t *stride, const uint64_t *at);
+
 /* Bytes from the start of `piece`'s arena to element `at` of its family. */
 uint64_t rf_piece_offset(const struct rf_piece *piece, const uint64_t *at);
 

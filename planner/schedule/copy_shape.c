@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "planner/layout/box.h"
+
 /* Adds dimension `extent` outside the current ones, merging it with the
  * outermost if both walk memory as one loop. Dimensions are kept innermost
  * first until the end. */
@@ -40,10 +42,7 @@ void rf_copy_shape_of(const struct rf_op *op, struct rf_copy_shape *out)
     out->src_item = rf_form_item(op->from);
     out->dst_item = rf_form_item(op->to);
     out->run_items = 1;
-    out->total_items = 1;
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        out->total_items *= op->box.extent[d];
-    }
+    out->total_items = rf_box_elements(&op->box);
     if (out->cast == RF_CAST_NONE) {
         out->run_items = out->src_item;
         out->total_items *= out->src_item;

@@ -247,17 +247,6 @@ void rf_delivery_busy(const struct rf_deliveries *all,
 
 /* --- Ops ------------------------------------------------------------------ */
 
-/* The offset of a smaller box in a memory where the whole box is at `offset`.
- */
-static uint64_t offset_in(const struct rf_op *whole, const struct rf_box *box,
-                          uint64_t offset, const uint64_t *stride)
-{
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        offset += (box->start[d] - whole->box.start[d]) * stride[d];
-    }
-    return offset;
-}
-
 /* Makes the op read its box where an earlier one put it. */
 static void read_at(const struct rf_op *common, const struct rf_stop *stop,
                     struct rf_op *op)
@@ -267,9 +256,10 @@ static void read_at(const struct rf_op *common, const struct rf_stop *stop,
     op->src = stop->at.rank;
     op->src_mem = common->dst_mem;
     op->from = op->wire = common->to;
-    op->src_offset =
-        piece != NULL ? rf_piece_offset(piece, op->box.start)
-                      : offset_in(common, &op->box, common->dst_offset, stride);
+    op->src_offset = piece != NULL
+                         ? rf_piece_offset(piece, op->box.start)
+                         : rf_box_offset(common->box.start, common->dst_offset,
+                                         stride, op->box.start);
     memcpy(op->src_stride, stride, sizeof(op->src_stride));
 }
 
@@ -317,8 +307,8 @@ void rf_delivery_op(const struct rf_deliveries *all,
     out->task += (uint32_t)step->chunk * delivery->tasks;
     out->box = rf_delivery_box(delivery, step->part, step->chunk);
     out->dst = stop->at.rank;
-    out->dst_offset =
-        offset_in(common, &out->box, common->dst_offset, common->dst_stride);
+    out->dst_offset = rf_box_offset(common->box.start, common->dst_offset,
+                                    common->dst_stride, out->box.start);
     if (before.hop != RF_NONE) {
         const uint32_t at =
             route->kind == RF_ROUTE_RING
@@ -329,8 +319,8 @@ void rf_delivery_op(const struct rf_deliveries *all,
     } else {
         out->dep = common->dep != RF_NO_OP ? common->dep + (uint32_t)step->chunk
                                            : RF_NO_OP;
-        out->src_offset = offset_in(common, &out->box, common->src_offset,
-                                    common->src_stride);
+        out->src_offset = rf_box_offset(common->box.start, common->src_offset,
+                                        common->src_stride, out->box.start);
     }
     if (step->hop >= route->n) { /* out of staging memory, at the source, too */
         depth = route->height;

@@ -29,10 +29,8 @@ static bool has_same_strides(const struct rf_op *op,
 static void add_to_cover(struct rf_in_place *cover, const struct rf_op *op,
                          const struct rf_piece *piece, bool forwarded)
 {
-    uint64_t offset = op->src_offset; /* of the piece's first element */
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        offset -= (op->box.start[d] - piece->box.start[d]) * op->src_stride[d];
-    }
+    const uint64_t offset = rf_box_offset(op->box.start, op->src_offset,
+                                          op->src_stride, piece->box.start);
     if (cover->elements == 0) {
         cover->src = op->src;
         cover->offset = offset;

@@ -86,15 +86,13 @@ enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
                                        const struct rf_op *op,
                                        const struct rf_op *dep)
 {
-    uint64_t offset = dep->dst_offset;
+    const uint64_t offset = rf_box_offset(dep->box.start, dep->dst_offset,
+                                          dep->dst_stride, op->box.start);
     if (dep->dst != op->src || dep->dst_mem != op->src_mem ||
         dep->family != op->family || !rf_form_equal(dep->to, op->from) ||
         !rf_box_contains(&dep->box, &op->box)) {
         return rf_schedule_proof_fault(
             proof, op, "reads something else than its dep wrote");
-    }
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        offset += (op->box.start[d] - dep->box.start[d]) * dep->dst_stride[d];
     }
     if (!same_places(&op->box, op->src_offset, op->src_stride, offset,
                      dep->dst_stride)) {

@@ -42,16 +42,6 @@ void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
     }
 }
 
-static uint64_t view_offset(const struct rf_op_end *view,
-                            const struct rf_box *box)
-{
-    uint64_t offset = view->offset;
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        offset += (box->start[d] - view->start[d]) * view->stride[d];
-    }
-    return offset;
-}
-
 /* Ops are digested separately and the digests added, so that the order of
  * emission does not matter. Their ids do. */
 static void hash_op(struct rf_hash *digest, const struct rf_op *op)
@@ -179,8 +169,10 @@ void rf_builder_make(const struct rf_builder *builder,
     op.wire = builder->spec->cast_at_source ? op.to : op.from;
     op.dst_piece = dst->piece;
     op.box = step->box;
-    op.src_offset = view_offset(src, &op.box);
-    op.dst_offset = view_offset(dst, &op.box);
+    op.src_offset =
+        rf_box_offset(src->start, src->offset, src->stride, op.box.start);
+    op.dst_offset =
+        rf_box_offset(dst->start, dst->offset, dst->stride, op.box.start);
     memcpy(op.src_stride, src->stride, sizeof(op.src_stride));
     memcpy(op.dst_stride, dst->stride, sizeof(op.dst_stride));
     *out = op;

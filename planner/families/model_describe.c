@@ -7,11 +7,10 @@
  */
 #include "planner/families/model_describe.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "planner/families/family_rules.h"
 #include "planner/model/roles.h"
 #include "planner/model/shape_json.h"
@@ -94,28 +93,11 @@ static void derive_head_dim(struct rf_model *model)
     }
 }
 
-/* Faults in shapes, as many as an error holds. */
+/* Faults in shapes, the first of them as text. */
 struct complaints {
-    char text[800];
-    size_t used;
+    char *text;
     unsigned n;
 };
-
-static void complain(struct complaints *all, const char *fmt, ...)
-    RF_PRINTF(2, 3);
-static void complain(struct complaints *all, const char *fmt, ...)
-{
-    char *end = all->text + all->used;
-    size_t left = sizeof(all->text) - all->used;
-    va_list args;
-    if (all->n++ >= MAX_COMPLAINTS) {
-        return;
-    }
-    va_start(args, fmt);
-    vsnprintf(end, left, fmt, args);
-    va_end(args);
-    all->used += strlen(end);
-}
 
 /* Checks one part against the heads and their size; parts with their own number
  * of heads were checked when read. */
@@ -127,18 +109,22 @@ static void check_part(const struct rf_model *model,
     bool sized = part->role == RF_ROLE_Q || part->role == RF_ROLE_K ||
                  part->role == RF_ROLE_V;
     uint64_t heads = part->units != 0 || row ? 0 : rf_part_units(model, part);
-    const char *comma = all->n > 0 ? "; " : "";
-    if (heads == 0) {
+    bool divides = heads == 0 || part->size % heads == 0;
+    if (heads == 0 ||
+        (divides && (!sized || part->size / heads == model->head_dim)) ||
+        all->n++ >= MAX_COMPLAINTS) {
         return;
     }
-    if (part->size % heads != 0) {
-        complain(all, "%s%.100s: %llu rows do not divide into %llu heads",
-                 comma, family->name, (unsigned long long)part->size,
-                 (unsigned long long)heads);
-    } else if (sized && part->size / heads != model->head_dim) {
-        complain(all, "%s%.100s: %llu rows are not %llu heads of size %u",
-                 comma, family->name, (unsigned long long)part->size,
-                 (unsigned long long)heads, model->head_dim);
+    if (divides) {
+        rf_text_add(&all->text, "; ",
+                    "%.100s: %llu rows are not %llu heads of size %u",
+                    family->name, (unsigned long long)part->size,
+                    (unsigned long long)heads, model->head_dim);
+    } else {
+        rf_text_add(&all->text, "; ",
+                    "%.100s: %llu rows do not divide into %llu heads",
+                    family->name, (unsigned long long)part->size,
+                    (unsigned long long)heads);
     }
 }
 
@@ -147,6 +133,7 @@ static enum rf_status check_heads(const struct rf_model *model,
                                   struct rf_err *err)
 {
     struct complaints all = {.n = 0};
+    enum rf_status status = RF_OK;
     for (uint32_t i = 0; i < model->n_families; i++) {
         const struct rf_family *family = &model->families[i];
         for (uint32_t p = 0; p < family->n_parts; p++) {
@@ -154,10 +141,13 @@ static enum rf_status check_heads(const struct rf_model *model,
         }
     }
     if (all.n > MAX_COMPLAINTS) {
-        return rf_jnode_fail(where, err, "%s; and %u more", all.text,
-                             all.n - MAX_COMPLAINTS);
+        rf_text_add(&all.text, "; ", "and %u more", all.n - MAX_COMPLAINTS);
     }
-    return all.n > 0 ? rf_jnode_fail(where, err, "%s", all.text) : RF_OK;
+    if (all.n > 0) {
+        status = rf_jnode_fail(where, err, "%s", all.text);
+    }
+    free(all.text);
+    return status;
 }
 
 /* Evaluates the table's entry `key` on attention, else the field `name`. The

@@ -190,14 +190,14 @@ test_a_copy_of_a_build_compiles_nothing() {
 
 test_a_suite_is_built_with_what_it_needs() {
     make -n -C "$RF_TOP" BUILD="$PWD/new" CUDA=0 suite \
-        T=tests/unit/worker/content/test_runs.c >out || fail "make suite"
-    expect_text out 'CC +tests/unit/worker/content/test_runs\.c'
+        T=tests/unit/worker/content/test_quantize.c >out || fail "make suite"
+    expect_text out 'CC +tests/unit/worker/content/test_quantize\.c'
     expect_text out 'CC +tests/unit/worker/worker_lab\.c'
-    expect_text out 'LINK +.*/suite-worker-content-test_runs'
+    expect_text out 'LINK +.*/suite-worker-content-test_quantize'
     expect_no_text out 'CC +(coordinator/|tests/unit/.*test_content)'
-    make -C "$RF_TOP" BUILD="$PWD/new" suite T=test_runs.c 2>err &&
+    make -C "$RF_TOP" BUILD="$PWD/new" suite T=test_quantize.c 2>err &&
         fail "a suite of no file"
-    expect_text err '^suite: T="test_runs.c" is no test file'
+    expect_text err '^suite: T="test_quantize.c" is no test file'
 }
 
 test_uninstall_leaves_nothing() {

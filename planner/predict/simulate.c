@@ -1,9 +1,9 @@
 /*
- * From ops to jobs. Ops from one rank to another at equal distance, in steps,
- * from the first copy form a flow, which moves one op after the other. It is
- * cut into jobs of equal size, one after the other, so that a chain forwards
- * one part while it receives the next, and flows take turns on a link. See
- * simulate.h.
+ * From flows to jobs. Ops from one rank to another that forward the same flow
+ * form a flow, which moves one op after the other. It is cut into jobs of equal
+ * size, one after the other, so that a chain forwards one part while it
+ * receives the next, and flows take turns on a link. See simulate.h; flows are
+ * made by simulate_tree.c and simulate_ring.c.
  */
 #include "planner/predict/simulate.h"
 
@@ -30,7 +30,6 @@
  * that none of them idles. */
 #define WINDOW 6
 #define MAX_TURNS (UINT32_C(1) << 16)
-#define BUCKETS ((size_t)2 * RF_SIMULATION_FLOWS)
 
 /* --- Servers ------------------------------------------------------------- */
 
@@ -252,203 +251,17 @@ static double latency_of(const struct rf_simulation *b,
 
 /* --- Flows --------------------------------------------------------------- */
 
-static bool is_flow(const struct rf_simulated_flow *a,
-                    const struct rf_simulated_flow *b)
-{
-    return a->src == b->src && a->dst == b->dst && a->after == b->after &&
-           a->turn == b->turn;
-}
-
-/* The index of the flow with that key; a new one joins its bucket. */
-static uint32_t flow_for(struct rf_simulation *b,
-                         const struct rf_simulated_flow *key)
-{
-    const uint64_t words[] = {key->src, key->dst, key->after, key->turn};
-    struct rf_hash hash;
-    uint32_t *first, flow;
-    rf_hash_init(&hash);
-    rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
-    first = &b->buckets[hash.a % BUCKETS];
-    flow = *first;
-    while (flow != NO_FLOW && !is_flow(&b->flows[flow], key)) {
-        flow = b->flows[flow].next;
-    }
-    if (flow == NO_FLOW) {
-        flow = (uint32_t)b->n_flows;
-        RF_PUSH(b->flows, b->n_flows, b->flows_capacity, *key);
-        b->flows[flow].next = *first;
-        *first = flow;
-    }
-    return flow;
-}
-
-/* Whether the method leaves the bytes of this op in place. */
-static bool stays(const struct rf_simulation *b, const struct rf_op *op)
-{
-    const struct rf_in_place *cover;
-    switch (b->env->inside.left) {
-    case RF_LEFT_SLOT:
-        return rf_in_place_in_slot(b->env->plan, op);
-    case RF_LEFT_COVERED:
-        cover = rf_in_place_of_op(&b->covered, op);
-        return cover != NULL && cover->usable;
-    case RF_LEFT_NOTHING:
-        break;
-    }
-    return false;
-}
-
-/* --- Listed ops ----------------------------------------------------------- */
-
-static bool is_listed(const struct rf_deliveries *all,
-                      const struct rf_delivery *delivery)
-{
-    return rf_route_of(all, delivery)->kind == RF_ROUTE_TREE &&
-           delivery->takes == RF_NONE;
-}
-
-static void list_ops(struct rf_simulation *b)
-{
-    const struct rf_deliveries *all = b->env->schedule->deliveries;
-    b->n_listed = b->env->schedule->n_ops;
-    if (all == NULL) {
-        return;
-    }
-    b->first_listed = rf_xcalloc(all->n, sizeof(*b->first_listed));
-    for (size_t i = 0; i < all->n; i++) {
-        b->first_listed[i] = b->n_listed;
-        b->n_listed += is_listed(all, &all->of[i])
-                           ? (size_t)rf_delivery_ops(all, &all->of[i])
-                           : 0;
-    }
-}
-
-/* Goes to the next listed delivery; false: none. */
-static bool next_delivery(const struct rf_simulation *b,
-                          struct rf_listed_walk *walk)
-{
-    const struct rf_deliveries *all = b->env->schedule->deliveries;
-    const struct rf_delivery *dep;
-    while (walk->next < all->n && !is_listed(all, &all->of[walk->next])) {
-        walk->next++;
-    }
-    if (walk->next == all->n) {
-        return false;
-    }
-    walk->delivery = walk->next++;
-    walk->index = 0;
-    dep = rf_delivery_find(all, all->of[walk->delivery].op.dep);
-    walk->first_dep = dep != NULL ? b->first_listed[dep - all->of] : 0;
-    return true;
-}
-
-void rf_simulation_next(const struct rf_simulation *b,
-                        struct rf_listed_walk *walk)
-{
-    const struct rf_schedule *schedule = b->env->schedule;
-    const struct rf_deliveries *all = schedule->deliveries;
-    const struct rf_delivery *delivery;
-    struct rf_delivery_step step;
-    if (all == NULL) {
-        walk->at = walk->next;
-        walk->op =
-            walk->next < schedule->n_ops ? &schedule->ops[walk->next++] : NULL;
-        walk->dep = walk->op != NULL ? walk->op->dep : 0;
-        return;
-    }
-    if ((walk->op == NULL ||
-         walk->index == rf_delivery_ops(all, &all->of[walk->delivery])) &&
-        !next_delivery(b, walk)) {
-        walk->op = NULL;
-        return;
-    }
-    delivery = &all->of[walk->delivery];
-    walk->at = b->first_listed[walk->delivery] + walk->index;
-    step = rf_delivery_step_at(all, delivery, walk->index++);
-    rf_delivery_op(all, delivery, &step, &walk->made);
-    walk->op = &walk->made;
-    walk->dep = walk->made.dep < delivery->op.id
-                    ? walk->first_dep + (walk->made.dep - delivery->op.dep)
-                    : b->first_listed[walk->delivery] +
-                          (walk->made.dep - delivery->op.id);
-}
-
 /* Chooses as many turns as there is room for. */
 static void choose_turns(struct rf_simulation *b)
 {
-    const struct rf_schedule *schedule = b->env->schedule;
-    const struct rf_deliveries *all = schedule->deliveries;
     uint32_t most = 0;
     if (!b->env->plan->spec->serialize) {
         return;
     }
-    for (size_t i = 0; i < schedule->n_ops; i++) {
-        most = RF_MAX(most, schedule->ops[i].task);
-    }
-    for (size_t i = 0; all != NULL && i < all->n; i++) {
-        const struct rf_delivery *delivery = &all->of[i];
-        const uint64_t later = rf_delivery_chunks(delivery) - 1;
-        most =
-            RF_MAX(most, delivery->op.task + (uint32_t)later * delivery->tasks);
+    for (size_t i = 0; i < b->n_items; i++) {
+        most = RF_MAX(most, rf_simulation_op(b, i)->task);
     }
     b->tasks_a_turn = most / MAX_TURNS + 1;
-}
-
-static bool too_many(const struct rf_simulation *b)
-{
-    return b->depth_of == NULL && b->n_flows > RF_SIMULATION_FLOWS;
-}
-
-/* `after` of the op's flow, see struct rf_simulated_flow. */
-static uint32_t after_of(const struct rf_simulation *b,
-                         const struct rf_listed_walk *walk)
-{
-    const bool first = walk->op->dep == RF_NO_OP;
-    if (b->depth_of != NULL) {
-        return first ? 0 : b->depth_of[walk->dep] + 1;
-    }
-    return first ? NO_FLOW : b->flow_of[walk->dep];
-}
-
-/* Adds a listed op to its flow. */
-static void add_to_flow(struct rf_simulation *b,
-                        const struct rf_listed_walk *walk)
-{
-    const struct rf_op *op = walk->op;
-    const struct rf_simulated_flow key = {
-        .src = op->src,
-        .dst = op->dst,
-        .after = after_of(b, walk),
-        .turn = op->src == op->dst ? 0 : rf_simulation_turn(b, op->task)};
-    struct rf_simulated_flow *flow;
-    b->flow_of[walk->at] = NO_FLOW;
-    if (b->depth_of != NULL) {
-        b->depth_of[walk->at] = key.after;
-    }
-    if (stays(b, op)) {
-        b->in_place += rf_op_bytes(op);
-        return;
-    }
-    b->flow_of[walk->at] = flow_for(b, &key);
-    flow = &b->flows[b->flow_of[walk->at]];
-    flow->bytes += rf_op_bytes(op);
-    if (op->dep != RF_NO_OP && b->flow_of[walk->dep] != NO_FLOW &&
-        b->world->ranks[op->src].node != b->world->ranks[op->dst].node) {
-        b->flows[b->flow_of[walk->dep]].forwarded = true;
-    }
-    flow->n_ops++;
-}
-
-static void find_flows(struct rf_simulation *b)
-{
-    struct rf_listed_walk walk = {.op = NULL};
-    memset(b->buckets, 0xff, BUCKETS * sizeof(*b->buckets)); /* NO_FLOW */
-    b->n_flows = 0;
-    b->in_place = 0;
-    for (rf_simulation_next(b, &walk); walk.op != NULL && !too_many(b);
-         rf_simulation_next(b, &walk)) {
-        add_to_flow(b, &walk);
-    }
 }
 
 static void count_ranks(struct rf_simulation *b)
@@ -477,17 +290,6 @@ static void count_copiers(struct rf_simulation *b)
     free(copies);
 }
 
-/* Makes a flow per forwarded flow or, if those are too many, per step. */
-static void choose_flows(struct rf_simulation *b)
-{
-    find_flows(b);
-    if (!too_many(b)) {
-        return;
-    }
-    b->depth_of = rf_xcalloc(b->n_listed, sizeof(*b->depth_of));
-    find_flows(b);
-}
-
 /* --- Jobs ---------------------------------------------------------------- */
 
 static uint64_t share_of(const struct rf_simulated_flow *flow)
@@ -495,16 +297,18 @@ static uint64_t share_of(const struct rf_simulated_flow *flow)
     return flow->forwarded ? FORWARDED_SHARE : 1;
 }
 
-/* Jobs end where ops end, as far as ops are alike: a forwarded op is available
- * at its own end and must not wait for another job. */
+/* The jobs of one of its turns. Jobs end where ops end, as far as ops are alike:
+ * a forwarded op is available at its own end and must not wait for another job.
+ */
 static uint32_t jobs_of(const struct rf_simulated_flow *flow, uint64_t most)
 {
-    most = RF_MIN(RF_MIN(most, JOBS_A_FLOW), flow->bytes / LEAST_JOB_BYTES + 1);
-    if (flow->n_ops == 0 || flow->n_ops >= most) {
+    const uint64_t bytes = flow->bytes / flow->turns;
+    const uint64_t n_ops = flow->n_ops / flow->turns;
+    most = RF_MIN(RF_MIN(most, JOBS_A_FLOW), bytes / LEAST_JOB_BYTES + 1);
+    if (n_ops == 0 || n_ops >= most) {
         return (uint32_t)most;
     }
-    return (uint32_t)(flow->forwarded ? flow->n_ops
-                                      : most / flow->n_ops * flow->n_ops);
+    return (uint32_t)(flow->forwarded ? n_ops : most / n_ops * n_ops);
 }
 
 /* Gives each flow as many jobs as there is room for, none too small to pay. */
@@ -512,14 +316,14 @@ static void divide_flows(struct rf_simulation *b)
 {
     uint64_t shares = 1;
     for (size_t f = 0; f < b->n_flows; f++) {
-        shares += share_of(&b->flows[f]);
+        shares += share_of(&b->flows[f]) * b->flows[f].turns;
     }
     for (size_t f = 0; f < b->n_flows; f++) {
         struct rf_simulated_flow *flow = &b->flows[f];
         const uint64_t most = RF_MAX(MAX_JOBS * share_of(flow) / shares, 1);
         flow->first_job = b->n_jobs;
         flow->latency_ms = latency_of(b, flow);
-        flow->n_jobs = jobs_of(flow, most);
+        flow->n_jobs = flow->turns * jobs_of(flow, most);
         b->n_jobs += flow->n_jobs;
     }
     b->jobs = rf_xcalloc(b->n_jobs, sizeof(*b->jobs));
@@ -537,39 +341,19 @@ static void fill_flow(struct rf_simulation *b,
                       const struct rf_simulated_flow *flow)
 {
     const struct rf_job job = job_of_flow(b, flow);
+    const uint32_t a_turn = flow->n_jobs / flow->turns;
     for (uint32_t j = 0; j < flow->n_jobs; j++) {
         const uint32_t at = (uint32_t)flow->first_job + j;
         b->jobs[at] = job;
         if (j > 0) {
             rf_simulation_add_edge(
                 b, (struct rf_job_edge){
-                       .from = at - 1, .to = at, .kind = RF_EDGE_LEFT});
+                       .from = at - 1,
+                       .to = at,
+                       .kind = j % a_turn > 0 ? RF_EDGE_LEFT : RF_EDGE_ENDED});
         }
         if (j >= WINDOW) {
             add_wait(b, at, at - WINDOW);
-        }
-    }
-}
-
-static void place_ops(struct rf_simulation *b)
-{
-    struct rf_listed_walk walk = {.op = NULL};
-    for (rf_simulation_next(b, &walk); walk.op != NULL;
-         rf_simulation_next(b, &walk)) {
-        struct rf_simulated_flow *flow;
-        struct rf_simulated_span *span;
-        if (b->flow_of[walk.at] == NO_FLOW) {
-            continue;
-        }
-        flow = &b->flows[b->flow_of[walk.at]];
-        span = &b->span_of[walk.at];
-        span->start = (double)flow->done;
-        flow->done += rf_op_bytes(walk.op);
-        span->end = (double)flow->done;
-        if (walk.op->dep != RF_NO_OP && b->flow_of[walk.dep] != NO_FLOW) {
-            rf_simulation_forward(b, flow, span,
-                                  &b->flows[b->flow_of[walk.dep]],
-                                  &b->span_of[walk.dep]);
         }
     }
 }
@@ -599,8 +383,7 @@ static void make_jobs(struct rf_simulation *b)
     for (size_t f = 0; f < b->n_flows; f++) {
         fill_flow(b, &b->flows[f]);
     }
-    place_ops(b);
-    rf_simulation_place_bcasts(b);
+    rf_simulation_place_trees(b);
     rf_simulation_place_rings(b);
     need_processors(b);
 }
@@ -627,7 +410,8 @@ static struct turn_job *list_places(const struct rf_simulation *b, size_t *n)
     *n = 0;
     for (size_t f = 0; f < b->n_flows; f++) {
         const struct rf_simulated_flow *flow = &b->flows[f];
-        for (uint32_t j = 0; flow->turn > 0 && j < flow->n_jobs; j++) {
+        const bool waits = flow->turn > 0 && flow->src != flow->dst;
+        for (uint32_t j = 0; waits && j < flow->n_jobs; j++) {
             const uint32_t job = (uint32_t)flow->first_job + j;
             places[(*n)++] = (struct turn_job){flow->src, flow->turn, job};
             places[(*n)++] = (struct turn_job){flow->dst, flow->turn, job};
@@ -706,27 +490,23 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
                           "link figures of %u nodes for a world of %u",
                           env->links->n_nodes, b.world->n_nodes);
     }
-    list_ops(&b);
-    status =
-        rf_memory_admit(b.n_listed * (sizeof(*b.flow_of) + sizeof(*b.span_of) +
-                                      sizeof(*b.depth_of)),
-                        "the prediction", err);
-    if (status != RF_OK) {
-        free(b.first_listed);
-        return status;
-    }
+    b.n_items = env->schedule->deliveries != NULL ? env->schedule->deliveries->n
+                                                  : env->schedule->n_ops;
+    RF_TRY(
+        rf_memory_admit(b.n_items * sizeof(*b.items), "the prediction", err));
+    b.items = rf_xcalloc(b.n_items, sizeof(*b.items));
     b.flows_capacity = 64;
     b.flows = rf_xcalloc(b.flows_capacity, sizeof(*b.flows));
-    b.buckets = rf_xcalloc(BUCKETS, sizeof(*b.buckets));
-    b.flow_of = rf_xcalloc(b.n_listed, sizeof(*b.flow_of));
-    b.span_of = rf_xcalloc(b.n_listed, sizeof(*b.span_of));
+    b.n_buckets =
+        RF_MAX((size_t)2 * RF_SIMULATION_FLOWS, (size_t)128 * b.world->n_ranks);
+    b.n_buckets = RF_MAX(b.n_buckets, b.n_items);
+    b.buckets = rf_xcalloc(b.n_buckets, sizeof(*b.buckets));
     if (env->inside.left == RF_LEFT_COVERED) {
         rf_in_place_find(env->plan, env->schedule, RF_NONE, &b.covered);
     }
     count_ranks(&b);
     choose_turns(&b);
-    choose_flows(&b);
-    rf_simulation_find_bcasts(&b);
+    rf_simulation_find_trees(&b);
     rf_simulation_find_rings(&b);
     count_copiers(&b);
     make_jobs(&b);
@@ -737,12 +517,8 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     rf_in_place_free(&b.covered);
     free(b.n_ranks);
     free(b.n_copiers);
-    free(b.first_listed);
-    free(b.flow_of);
-    free(b.span_of);
-    free(b.depth_of);
+    free(b.items);
     free(b.flows);
-    free(b.batches);
     rf_simulation_free_rings(&b);
     free(b.buckets);
     free(b.jobs);

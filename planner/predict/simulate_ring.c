@@ -19,161 +19,135 @@
 /* Bytes that start their way around at one receiver. */
 struct start {
     uint64_t bytes, n_ops; /* of each hop after the first */
-    uint64_t done;         /* of those bytes: in rings already placed */
+    uint64_t placed;       /* of those bytes */
 };
 
 struct rf_circle {
-    const struct rf_delivery *first; /* represents the others */
-    uint32_t n;                      /* receivers */
+    uint32_t n; /* receivers */
     const struct rf_stop *to;
+    uint32_t turn;
     struct start *starts; /* by receiver */
     uint32_t width;       /* hops of a band */
     size_t first_band;    /* the flow of the first band to receiver 0 */
 };
 
-/* A part of a ring, and the flow of its first hop. */
-struct ring_part {
-    size_t circle, ring;
-    uint32_t source, start, part;
-    size_t flow;
+/* A ring: which circle it belongs to, and what tells circles apart. */
+struct ring {
+    size_t item, circle;
+    uint32_t turn, source;
+    struct rf_hash to; /* its receivers */
 };
 
-/* Simulations of the rings of one schedule. */
 struct rf_ring_flows {
-    const struct rf_deliveries *all;
-    const struct rf_delivery **rings;
+    struct ring *rings; /* by circle, each circle's in their order */
     size_t n_rings, rings_capacity;
     struct rf_circle *circles;
     size_t n_circles, circles_capacity;
-    size_t *circle_of;       /* per ring */
-    struct ring_part *parts; /* of all rings, one after another */
-    size_t n_parts, parts_capacity;
 };
 
 /* --- Circles ------------------------------------------------------------- */
 
-struct ring_key {
-    size_t ring;
-    uint32_t turn, source;
-    struct rf_hash of; /* of its receivers */
-};
-
-static int by_key(const void *a, const void *b)
+static int by_circle(const void *a, const void *b)
 {
-    const struct ring_key *x = a, *y = b;
+    const struct ring *x = a, *y = b;
     int order = RF_COMPARE(x->turn, y->turn);
     order = RF_THEN_BY(order, RF_COMPARE(x->source, y->source));
-    order = RF_THEN_BY(order, RF_COMPARE(x->of.a, y->of.a));
-    order = RF_THEN_BY(order, RF_COMPARE(x->of.b, y->of.b));
-    return RF_THEN_BY(order, RF_COMPARE(x->ring, y->ring));
+    order = RF_THEN_BY(order, RF_COMPARE(x->to.a, y->to.a));
+    return RF_THEN_BY(order, RF_COMPARE(x->to.b, y->to.b));
 }
 
-static bool same_circle(const struct ring_key *a, const struct ring_key *b)
+static int by_circle_and_item(const void *a, const void *b)
 {
-    return a->turn == b->turn && a->source == b->source && a->of.a == b->of.a &&
-           a->of.b == b->of.b && a->of.length == b->of.length;
+    const struct ring *x = a, *y = b;
+    return RF_THEN_BY(by_circle(a, b), RF_COMPARE(x->item, y->item));
 }
 
-static struct ring_key *list_keys(const struct rf_simulation *b, bool by_source,
-                                  const struct rf_ring_flows *flows)
+static void list_rings(const struct rf_simulation *b,
+                       struct rf_ring_flows *flows)
 {
-    struct ring_key *keys = rf_xcalloc(flows->n_rings, sizeof(*keys));
-    for (size_t i = 0; i < flows->n_rings; i++) {
-        const struct rf_delivery *ring = flows->rings[i];
-        const struct rf_delivery_route *route = rf_route_of(flows->all, ring);
-        keys[i].ring = i;
-        keys[i].source = by_source ? ring->op.src : 0;
-        keys[i].turn = rf_simulation_turn(b, ring->op.task);
-        rf_hash_init(&keys[i].of);
-        for (uint32_t k = 0; k < route->n; k++) {
-            rf_hash_u64(&keys[i].of,
-                        rf_route_stops(flows->all, route)[k].at.rank);
+    const struct rf_deliveries *all = b->env->schedule->deliveries;
+    for (size_t i = 0; all != NULL && i < all->n; i++) {
+        const struct rf_delivery_route *route = rf_route_of(all, &all->of[i]);
+        struct ring ring = {.item = i,
+                            .turn = rf_simulation_turn(b, all->of[i].op.task)};
+        rf_hash_init(&ring.to);
+        for (uint32_t s = 0; s < route->n && route->kind == RF_ROUTE_RING;
+             s++) {
+            rf_hash_u64(&ring.to, rf_route_stops(all, route)[s].at.rank);
+        }
+        if (route->kind == RF_ROUTE_RING) {
+            RF_PUSH(flows->rings, flows->n_rings, flows->rings_capacity, ring);
         }
     }
-    qsort(keys, flows->n_rings, sizeof(*keys), by_key);
-    return keys;
-}
-
-static void free_circles(struct rf_ring_flows *flows)
-{
-    for (size_t i = 0; i < flows->n_circles; i++) {
-        free(flows->circles[i].starts);
-    }
-    free(flows->circles);
-    free(flows->circle_of);
-    flows->circles = NULL;
-    flows->circle_of = NULL;
-    flows->n_circles = flows->circles_capacity = 0;
 }
 
 /* Returns the hops of all circles together. */
 static uint64_t find_circles(const struct rf_simulation *b, bool by_source,
                              struct rf_ring_flows *flows)
 {
+    const struct rf_deliveries *all = b->env->schedule->deliveries;
     uint64_t hops = 0;
-    struct ring_key *keys = list_keys(b, by_source, flows);
-    flows->circle_of = rf_xcalloc(flows->n_rings, sizeof(*flows->circle_of));
     for (size_t i = 0; i < flows->n_rings; i++) {
-        if (i == 0 || !same_circle(&keys[i - 1], &keys[i])) {
-            const struct rf_delivery *ring = flows->rings[keys[i].ring];
+        struct ring *ring = &flows->rings[i];
+        ring->source = by_source ? all->of[ring->item].op.src : 0;
+    }
+    qsort(flows->rings, flows->n_rings, sizeof(*flows->rings),
+          by_circle_and_item);
+    flows->n_circles = 0;
+    for (size_t i = 0; i < flows->n_rings; i++) {
+        struct ring *ring = &flows->rings[i];
+        if (i == 0 || by_circle(ring, ring - 1) != 0) {
             const struct rf_delivery_route *route =
-                rf_route_of(flows->all, ring);
-            struct rf_circle circle = {.first = ring,
-                                       .n = route->n,
-                                       .to = rf_route_stops(flows->all, route)};
-            circle.starts = rf_xcalloc(route->n, sizeof(*circle.starts));
+                rf_route_of(all, &all->of[ring->item]);
             RF_PUSH(flows->circles, flows->n_circles, flows->circles_capacity,
-                    circle);
+                    (struct rf_circle){.n = route->n,
+                                       .to = rf_route_stops(all, route),
+                                       .turn = ring->turn});
             hops += (uint64_t)route->n * route->n;
         }
-        flows->circle_of[keys[i].ring] = flows->n_circles - 1;
+        ring->circle = flows->n_circles - 1;
     }
-    free(keys);
     return hops;
 }
 
 /* --- Flows --------------------------------------------------------------- */
 
-static void find_parts(struct rf_ring_flows *flows)
+/* A part of a ring. */
+struct ring_part {
+    struct rf_circle *circle;
+    const struct rf_delivery *ring;
+    uint32_t number, start;
+    uint64_t first_bytes, bytes; /* of its first hop and of each other */
+    uint64_t n_ops;              /* of each hop */
+};
+
+/* Calls `each` with the parts of all rings, each ring's by the receiver where
+ * they start. */
+static void for_each_part(struct rf_simulation *b,
+                          void (*each)(struct rf_simulation *,
+                                       const struct ring_part *))
 {
-    for (size_t i = 0; i < flows->n_rings; i++) {
-        const struct rf_delivery *ring = flows->rings[i];
-        for (uint32_t p = 0; p < ring->split.parts; p++) {
-            const struct ring_part part = {
-                .circle = flows->circle_of[i],
-                .ring = i,
-                .source = ring->op.src,
-                .start = rf_delivery_ring_stop(flows->all, ring, p, 0),
-                .part = p};
-            const struct rf_box box = rf_delivery_part(ring, p);
-            struct start *start =
-                &flows->circles[part.circle].starts[part.start];
-            start->bytes += rf_form_bytes(ring->op.to, &box);
-            start->n_ops += rf_delivery_part_chunks(ring, p);
-            RF_PUSH(flows->parts, flows->n_parts, flows->parts_capacity, part);
+    const struct rf_deliveries *all = b->env->schedule->deliveries;
+    for (size_t i = 0; i < b->rings->n_rings; i++) {
+        const struct ring *of = &b->rings->rings[i];
+        const struct rf_delivery *ring = &all->of[of->item];
+        struct rf_circle *circle = &b->rings->circles[of->circle];
+        for (uint32_t at = 0; at < circle->n; at++) {
+            const uint32_t p = (at + circle->n - ring->turn) % circle->n;
+            if (p < ring->split.parts) {
+                const struct rf_box box = rf_delivery_part(ring, p);
+                const struct ring_part part = {
+                    .circle = circle,
+                    .ring = ring,
+                    .number = p,
+                    .start = at,
+                    .first_bytes = rf_form_bytes(ring->op.wire, &box),
+                    .bytes = rf_form_bytes(ring->op.to, &box),
+                    .n_ops = rf_delivery_part_chunks(ring, p)};
+                each(b, &part);
+            }
         }
     }
-}
-
-static int by_entry(const void *a, const void *b)
-{
-    const struct ring_part *x = a, *y = b;
-    int order = RF_COMPARE(x->circle, y->circle);
-    order = RF_THEN_BY(order, RF_COMPARE(x->source, y->source));
-    return RF_THEN_BY(order, RF_COMPARE(x->start, y->start));
-}
-
-static int by_ring(const void *a, const void *b)
-{
-    const struct ring_part *x = a, *y = b;
-    return RF_THEN_BY(RF_COMPARE(x->ring, y->ring),
-                      RF_COMPARE(x->part, y->part));
-}
-
-static bool between_nodes(const struct rf_simulation *b, uint32_t from,
-                          uint32_t to)
-{
-    return b->world->ranks[from].node != b->world->ranks[to].node;
 }
 
 static const struct rf_holder *receiver(const struct rf_circle *circle,
@@ -186,33 +160,33 @@ static const struct rf_holder *receiver(const struct rf_circle *circle,
 static bool goes_on(const struct rf_simulation *b,
                     const struct rf_circle *circle, uint32_t at)
 {
-    return between_nodes(b, receiver(circle, at)->rank,
-                         receiver(circle, (uint64_t)at + 1)->rank);
+    return rf_simulation_crosses(b, receiver(circle, at)->rank,
+                                 receiver(circle, (uint64_t)at + 1)->rank);
 }
 
-static void add_entries(struct rf_simulation *b, struct rf_ring_flows *flows)
+/* Its key has the circle in place of a flow that it forwards. */
+static struct rf_simulated_flow *entry_of(struct rf_simulation *b,
+                                          const struct ring_part *part)
 {
-    struct ring_part *parts = flows->parts;
-    qsort(parts, flows->n_parts, sizeof(*parts), by_entry);
-    for (size_t i = 0; i < flows->n_parts; i++) {
-        const struct rf_circle *circle = &flows->circles[parts[i].circle];
-        const struct rf_delivery *ring = flows->rings[parts[i].ring];
-        const struct rf_box box = rf_delivery_part(ring, parts[i].part);
-        struct rf_simulated_flow *flow;
-        if (i == 0 || by_entry(&parts[i - 1], &parts[i]) != 0) {
-            rf_simulation_add_flow(
-                b, &(struct rf_simulated_flow){
-                       .src = parts[i].source,
-                       .dst = receiver(circle, parts[i].start)->rank,
-                       .turn = rf_simulation_turn(b, ring->op.task),
-                       .forwarded = goes_on(b, circle, parts[i].start)});
-        }
-        parts[i].flow = b->n_flows - 1;
-        flow = &b->flows[parts[i].flow];
-        flow->bytes += rf_form_bytes(ring->op.wire, &box);
-        flow->n_ops += rf_delivery_part_chunks(ring, parts[i].part);
-    }
-    qsort(parts, flows->n_parts, sizeof(*parts), by_ring);
+    const struct rf_simulated_flow key = {
+        .src = part->ring->op.src,
+        .dst = receiver(part->circle, part->start)->rank,
+        .after =
+            RF_AFTER_STAGE - 1 - (uint32_t)(part->circle - b->rings->circles),
+        .turn = part->circle->turn,
+        .forwarded = goes_on(b, part->circle, part->start)};
+    const uint32_t flow = rf_simulation_flow(b, &key);
+    return &b->flows[flow];
+}
+
+static void add_part(struct rf_simulation *b, const struct ring_part *part)
+{
+    struct rf_simulated_flow *entry = entry_of(b, part);
+    struct start *start = &part->circle->starts[part->start];
+    start->bytes += part->bytes;
+    start->n_ops += part->n_ops;
+    entry->bytes += part->first_bytes;
+    entry->n_ops += part->n_ops;
 }
 
 /* Sets the hops [*first, *end) of a band; false: none. */
@@ -243,7 +217,7 @@ static void add_bands(struct rf_simulation *b, struct rf_circle *circle)
             struct rf_simulated_flow flow = {
                 .src = receiver(circle, (uint64_t)at + n - 1)->rank,
                 .dst = receiver(circle, at)->rank,
-                .turn = rf_simulation_turn(b, circle->first->op.task),
+                .turn = circle->turn,
                 .forwarded = end < n && goes_on(b, circle, at)};
             for (uint32_t hop = first; hop < end; hop++) {
                 flow.bytes += start_of(circle, at, hop)->bytes;
@@ -254,31 +228,18 @@ static void add_bands(struct rf_simulation *b, struct rf_circle *circle)
     }
 }
 
-static void list_rings(const struct rf_deliveries *all,
-                       struct rf_ring_flows *flows)
-{
-    flows->all = all;
-    for (size_t i = 0; all != NULL && i < all->n; i++) {
-        if (rf_route_of(all, &all->of[i])->kind == RF_ROUTE_RING) {
-            RF_PUSH(flows->rings, flows->n_rings, flows->rings_capacity,
-                    &all->of[i]);
-        }
-    }
-}
-
 void rf_simulation_find_rings(struct rf_simulation *b)
 {
     struct rf_ring_flows *flows = b->rings = rf_xcalloc(1, sizeof(*flows));
-    list_rings(b->env->schedule->deliveries, flows);
-    if (flows->n_rings == 0) {
-        return;
-    }
+    list_rings(b, flows);
     if (find_circles(b, true, flows) > MAX_BANDS) {
-        free_circles(flows);
         find_circles(b, false, flows);
     }
-    find_parts(flows);
-    add_entries(b, flows);
+    for (size_t i = 0; i < flows->n_circles; i++) {
+        struct rf_circle *circle = &flows->circles[i];
+        circle->starts = rf_xcalloc(circle->n, sizeof(*circle->starts));
+    }
+    for_each_part(b, add_part);
     for (size_t i = 0; i < flows->n_circles; i++) {
         struct rf_circle *circle = &flows->circles[i];
         const uint64_t n = circle->n;
@@ -291,60 +252,35 @@ void rf_simulation_find_rings(struct rf_simulation *b)
 
 /* --- Dependencies -------------------------------------------------------- */
 
-/* In a flow of several hops, the bytes from each receiver are spread evenly. */
-static void go_on(struct rf_simulation *b, size_t flow,
-                  const struct start *start, double bytes,
-                  const struct rf_simulated_flow *entry,
-                  const struct rf_simulated_span *from)
+/* The chunks of a first hop continue with the first hop of the first band, and
+ * with the band's last hop, which the next band forwards. In a band the bytes
+ * from each receiver are spread evenly. */
+static void place_part(struct rf_simulation *b, const struct ring_part *part)
 {
-    const double scale = (double)b->flows[flow].bytes / (double)start->bytes;
-    const struct rf_simulated_span span = {
-        (double)start->done * scale, ((double)start->done + bytes) * scale};
-    rf_simulation_forward(b, &b->flows[flow], &span, entry, from);
-}
-
-/* A box of a first hop continues with the first hop of the first band, and with
- * the band's last hop, which the next band forwards. */
-static void place_box(struct rf_simulation *b, const struct rf_circle *circle,
-                      const struct ring_part *part, const struct rf_box *box)
-{
-    const struct rf_delivery *ring = b->rings->rings[part->ring];
-    struct rf_simulated_flow *entry = &b->flows[part->flow];
+    const struct rf_circle *circle = part->circle;
     struct start *start = &circle->starts[part->start];
-    const uint64_t elements = rf_box_elements(box);
-    const uint64_t first_bytes = elements * rf_form_item(ring->op.wire);
-    const uint64_t bytes = elements * rf_form_item(ring->op.to);
-    const struct rf_simulated_span from = {(double)entry->done,
-                                           (double)(entry->done + first_bytes)};
+    struct rf_simulated_flow *entry = entry_of(b, part);
+    const struct rf_track from = {.flow = entry,
+                                  .start = (double)entry->placed,
+                                  .scale = (double)part->first_bytes /
+                                           (double)part->bytes};
+    struct rf_cuts cuts = {.n = 0};
+    RF_PUSH(cuts.at, cuts.n, cuts.capacity, 0);
+    rf_simulation_cut(&cuts, part->ring, part->number);
     for (uint32_t i = 0; i < 2 && circle->n > 1; i++) {
         const uint32_t hop = i == 0 ? 1 : RF_MIN(circle->width, circle->n - 1);
+        struct rf_track to = {.flow =
+                                  &b->flows[circle->first_band +
+                                            (part->start + hop) % circle->n]};
+        to.scale = (double)to.flow->bytes / (double)start->bytes;
+        to.start = (double)start->placed * to.scale;
         if (i == 0 || hop > 1) {
-            go_on(b, circle->first_band + (part->start + hop) % circle->n,
-                  start, (double)bytes, entry, &from);
+            rf_simulation_forward(b, &to, &from, cuts.at, cuts.n - 1);
         }
     }
-    entry->done += first_bytes;
-    start->done += bytes;
-}
-
-static void place_entries(struct rf_simulation *b,
-                          const struct rf_ring_flows *flows)
-{
-    const struct ring_part *parts = flows->parts;
-    for (size_t i = 0; i < flows->n_rings; i++) {
-        const struct rf_delivery *ring = flows->rings[i];
-        const uint64_t chunks = rf_delivery_chunks(ring);
-        for (uint64_t k = 0; k < chunks; k++) {
-            for (uint32_t p = 0; p < ring->split.parts; p++) {
-                if (k < rf_delivery_part_chunks(ring, p)) {
-                    const struct rf_box box = rf_delivery_box(ring, p, k);
-                    place_box(b, &flows->circles[parts[p].circle], &parts[p],
-                              &box);
-                }
-            }
-        }
-        parts += ring->split.parts;
-    }
+    free(cuts.at);
+    entry->placed += part->first_bytes;
+    start->placed += part->bytes;
 }
 
 /* A flow moves the bytes of `before`; by op, or by job if those are fewer. */
@@ -353,15 +289,12 @@ static void forward_all(struct rf_simulation *b,
                         const struct rf_simulated_flow *before)
 {
     const uint64_t n = RF_MIN(flow->n_ops, flow->n_jobs);
-    for (uint64_t i = 0; flow->bytes > 0 && i < n; i++) {
-        const double start = (double)i / (double)n;
-        const double end = (double)(i + 1) / (double)n;
-        const double bytes = (double)flow->bytes;
-        const double from_bytes = (double)before->bytes;
-        const struct rf_simulated_span span = {start * bytes, end * bytes};
-        const struct rf_simulated_span from = {start * from_bytes,
-                                               end * from_bytes};
-        rf_simulation_forward(b, flow, &span, before, &from);
+    const struct rf_track to = {flow, 0, (double)flow->bytes};
+    const struct rf_track from = {before, 0, (double)before->bytes};
+    for (uint64_t i = 0; i < n; i++) {
+        const double cuts[] = {(double)i / (double)n,
+                               (double)(i + 1) / (double)n};
+        rf_simulation_forward(b, &to, &from, cuts, 1);
     }
 }
 
@@ -384,7 +317,7 @@ static void place_bands(struct rf_simulation *b, const struct rf_circle *circle)
 
 void rf_simulation_place_rings(struct rf_simulation *b)
 {
-    place_entries(b, b->rings);
+    for_each_part(b, place_part);
     for (size_t i = 0; i < b->rings->n_circles; i++) {
         place_bands(b, &b->rings->circles[i]);
     }
@@ -392,8 +325,10 @@ void rf_simulation_place_rings(struct rf_simulation *b)
 
 void rf_simulation_free_rings(struct rf_simulation *b)
 {
-    free_circles(b->rings);
-    free(b->rings->parts);
+    for (size_t i = 0; i < b->rings->n_circles; i++) {
+        free(b->rings->circles[i].starts);
+    }
+    free(b->rings->circles);
     free(b->rings->rings);
     free(b->rings);
 }

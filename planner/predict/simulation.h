@@ -9,35 +9,32 @@
 #include "planner/schedule/in_place.h"
 
 #define NO_FLOW UINT32_MAX
+/* `after` of all that leaves staging memory, whatever filled it; what enters a
+ * circle (simulate_ring.c) has a number below. */
+#define RF_AFTER_STAGE (UINT32_MAX - 1)
 /* The most flows of one kind: bounds memory and time. */
 #define RF_SIMULATION_FLOWS 16384
 
-/* A range of a flow's bytes. */
-struct rf_simulated_span {
-    double start, end;
-};
-
 struct rf_simulated_flow {
     uint32_t src, dst;
-    uint32_t after; /* the flow that its ops forward, or their distance from the
-                       first copy in steps */
+    uint32_t after; /* the flow that it forwards, or its distance from the first
+                       copy in steps; or see RF_AFTER_STAGE */
     uint32_t turn;  /* with "serialize": its turn at its ranks, else 0 */
+    uint32_t turns; /* that its ops take, at least 1 */
     uint32_t n_jobs;
     uint32_t next;         /* in its bucket */
     bool forwarded;        /* its bytes go on to other ranks */
     uint64_t bytes, n_ops; /* of ops that move */
     uint64_t first_job;
-    uint64_t done;     /* bytes of ops already placed in jobs */
+    uint64_t placed;   /* bytes of chunks already placed in jobs */
     double latency_ms; /* until others may forward what arrived */
 };
 
-/* What goes out of the root's staging memory in deliveries [first, end), not
- * separated by turns of ranks: the first flow of the tree's stops, and the
- * first flow of the ranks that take bytes out. */
-struct rf_batch {
-    size_t first, end;
-    uint64_t bytes, n_ops; /* of each hop */
-    size_t first_hop, first_take;
+/* A delivery or, in a schedule without, an op: its first hop. */
+struct rf_simulated_item {
+    uint32_t flow;  /* NO_FLOW: it stays in place */
+    uint32_t depth; /* distance from the first copy in steps */
+    uint64_t start; /* in the flow, once it is placed */
 };
 
 struct rf_ring_flows;
@@ -45,16 +42,13 @@ struct rf_ring_flows;
 struct rf_simulation {
     const struct rf_simulate_env *env;
     const struct rf_world *world;
-    /* Listed are all ops but those of rings and of what goes out of staging
-     * memory, in the order of their ids. */
-    size_t n_listed, *first_listed; /* the latter by delivery */
-    uint32_t *flow_of; /* per listed op; NO_FLOW: it stays in place */
-    struct rf_simulated_span *span_of; /* per listed op, once it is placed */
-    uint32_t *depth_of; /* per listed op; NULL: flows are told apart by the flow
-                           that they forward */
+    struct rf_simulated_item *items;
+    size_t n_items;
+    bool by_depth; /* `after` is a distance, since there are many flows */
     struct rf_simulated_flow *flows;
     size_t n_flows, flows_capacity;
     uint32_t *buckets; /* the first flow by hash of its key */
+    size_t n_buckets;
     struct rf_job *jobs;
     uint64_t n_jobs;
     size_t *last_edge; /* per job: the last in-step edge to it */
@@ -65,46 +59,53 @@ struct rf_simulation {
     uint32_t *n_ranks;              /* per node */
     uint32_t *n_copiers;   /* per node: copying ranks; 0 unless RF_COPIER_DST */
     uint32_t tasks_a_turn; /* 0: ranks take no turns */
-    struct rf_batch *batches;
-    size_t n_batches;
     struct rf_ring_flows *rings; /* see simulate_ring.c */
 };
 
-/* Adds a flow unlike any other; its `bytes` and `n_ops` are set. */
-void rf_simulation_add_flow(struct rf_simulation *b,
-                            const struct rf_simulated_flow *flow);
-
+/* The item's op or, of a delivery, what its ops have in common. */
+const struct rf_op *rf_simulation_op(const struct rf_simulation *b,
+                                     size_t item);
 /* With "serialize": the turn of an op between ranks, numbered from 1 in the
  * order of its ranks' turns; else 0. */
 uint32_t rf_simulation_turn(const struct rf_simulation *b, uint32_t task);
 
+/* The index of the flow with that source, destination, `after` and turn, which
+ * is added unless it exists. */
+uint32_t rf_simulation_flow(struct rf_simulation *b,
+                            const struct rf_simulated_flow *key);
+/* Adds a flow unlike any other; its `bytes` and `n_ops` are set. */
+void rf_simulation_add_flow(struct rf_simulation *b,
+                            const struct rf_simulated_flow *flow);
+/* Whether the ranks are on different nodes. */
+bool rf_simulation_crosses(const struct rf_simulation *b, uint32_t src,
+                           uint32_t dst);
+
 /* Makes one job wait for another. */
 void rf_simulation_add_edge(struct rf_simulation *b, struct rf_job_edge edge);
 
-/* An op of `flow` forwards one of `before`. */
-void rf_simulation_forward(struct rf_simulation *b,
-                           const struct rf_simulated_flow *flow,
-                           const struct rf_simulated_span *what,
-                           const struct rf_simulated_flow *before,
-                           const struct rf_simulated_span *from_what);
-
-/* Walks the listed ops. */
-struct rf_listed_walk {
-    const struct rf_op *op; /* NULL: the end */
-    size_t at, dep;         /* the numbers of `op` and, if it has one, its
-                               dependency */
-    size_t next, delivery;
-    uint64_t index;
-    size_t first_dep; /* of the delivery's dependency */
-    struct rf_op made;
+/* Where chunks begin, one after another, and where the last one ends. */
+struct rf_cuts {
+    double *at;
+    size_t n, capacity;
 };
-void rf_simulation_next(const struct rf_simulation *b,
-                        struct rf_listed_walk *walk);
+/* Adds the ends of the chunks of a part, in bytes as written. */
+void rf_simulation_cut(struct rf_cuts *cuts, const struct rf_delivery *delivery,
+                       uint32_t part);
 
-/* Adds the flows of what goes out of staging memory, if anything. */
-void rf_simulation_find_bcasts(struct rf_simulation *b);
-/* Adds its dependencies, once all flows have jobs and listed ops are placed. */
-void rf_simulation_place_bcasts(struct rf_simulation *b);
+/* Chunks in a flow: a cut at x is there at start + x * scale. */
+struct rf_track {
+    const struct rf_simulated_flow *flow;
+    double start, scale;
+};
+/* Each of `n` chunks moves in `to` once it is there in `from`. */
+void rf_simulation_forward(struct rf_simulation *b, const struct rf_track *to,
+                           const struct rf_track *from, const double *cuts,
+                           size_t n);
+
+/* Adds the flows of trees and single ops. */
+void rf_simulation_find_trees(struct rf_simulation *b);
+/* Adds their dependencies, once all flows have jobs. */
+void rf_simulation_place_trees(struct rf_simulation *b);
 
 /* The same for rings. */
 void rf_simulation_find_rings(struct rf_simulation *b);

@@ -7,6 +7,7 @@
  * hop waits for the same chunk of the hop before. What a rank takes out of its
  * staging memory is spread evenly over the chunks. See simulate.h.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,6 +224,7 @@ static void list_hops(struct rf_simulation *b, struct group *group)
         if (b->by_depth) {
             after = item->depth + stop->depth - 1;
         } else if (!first) {
+            assert(group->hops != NULL); /* a parent's hop is there */
             after = group->hops[stop->parent].flow;
         }
         add_hop(b, group,

@@ -1,0 +1,93 @@
+/*
+ * Blocks: the changed elements of at most RF_DELTA_BLOCK elements, as bytes. A
+ * block is
+ *
+ *     how: u8 (enum rf_delta_how), changes: u24, positions, values
+ *
+ * in little-endian order, and ends with its last byte: its length is that of
+ * the chunk that carries it. Positions are
+ *
+ *     dense    none: all elements are in the block
+ *     gap8     u8 each: the elements skipped before it. 255: 255 of them, and
+ *              another byte follows
+ *     idx16    u16 each
+ *     bitmap   a bit for each element, ascending; the last byte's rest is 0
+ *     runs     u16 runs - 1, then for each run: u16 elements skipped before it,
+ *              u16 its length - 1
+ *
+ * and values the new elements ("raw") or their differences to the old ones
+ * (transport/delta/delta_diff.h).
+ */
+#ifndef RF_TRANSPORT_DELTA_DELTA_BLOCK_H
+#define RF_TRANSPORT_DELTA_DELTA_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/delta/delta_scan.h"
+
+enum rf_delta_positions {
+    RF_DELTA_DENSE,
+    RF_DELTA_GAP8,
+    RF_DELTA_IDX16,
+    RF_DELTA_BITMAP,
+    RF_DELTA_RUNS,
+    RF_DELTA_POSITIONS
+};
+
+/* How a block is encoded: its first byte. */
+struct rf_delta_how {
+    enum rf_delta_positions positions;
+    bool diff; /* elements of two bytes only */
+};
+
+/* The changes of a block. */
+struct rf_delta_changes {
+    uint32_t width;     /* bytes of an element: 1, 2, 4 or 8 */
+    uint32_t count;     /* elements, changed or not */
+    uint32_t n;         /* changed elements */
+    const uint16_t *at; /* their positions, ascending; with RF_DELTA_SLACK */
+    const void *values; /* the new elements, one after another; with DIFF
+                           decoded: their differences */
+    const void *old;    /* and the old ones; only needed for differences */
+};
+
+/* Bytes that are enough for a block of `count` elements, however encoded. */
+size_t rf_delta_bound(uint32_t count, uint32_t width);
+
+/* The encoding of positions with the fewest bytes, by counts alone. Changes
+ * that are best sent dense must be of all elements. */
+enum rf_delta_positions rf_delta_best(uint32_t count, uint32_t n, uint32_t runs,
+                                      uint32_t width);
+/* The number of runs of neighbouring changes. */
+uint32_t rf_delta_runs(const uint16_t *at, uint32_t n);
+
+/* Encodes changes into `out`, of rf_delta_bound() bytes; returns how many
+ * bytes. With RF_DELTA_DENSE all elements must have changed. */
+size_t rf_delta_encode(const struct rf_delta_changes *changes,
+                       struct rf_delta_how how, uint8_t *out);
+
+/* Room for a decoded block. */
+struct rf_delta_scratch {
+    uint16_t at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    uint16_t diffs[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+};
+
+/* Decodes a block of `count` elements of `width` bytes. `out` refers to `in`
+ * and `scratch`. False if it is malformed. */
+bool rf_delta_decode(const uint8_t *in, size_t bytes, uint32_t count,
+                     uint32_t width, struct rf_delta_scratch *scratch,
+                     struct rf_delta_changes *out, struct rf_delta_how *how);
+
+/* Writes changes [from, to) of a decoded block to `dst`, whose first element is
+ * the block's element `first`. */
+void rf_delta_apply(const struct rf_delta_changes *changes,
+                    struct rf_delta_how how, uint32_t from, uint32_t to,
+                    uint32_t first, void *dst);
+
+/* Collects the elements at `at` of `from` into `out`. */
+void rf_delta_gather(const void *from, const uint16_t *at, uint32_t n,
+                     uint32_t width, void *out);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Differences of elements of two bytes: floats are taken as integers in the
+ * order of their values, so that neighbours differ by 1, also across zero. Any
+ * bits have a difference, and those of 0 never occur. As bytes they are
+ *
+ *     bits: u8 (1, 2, 4, 8 or 16), exceptions: u16, codes, exceptions' indices:
+ *     u16 each, exceptions' codes: u16 each
+ *
+ * A code is 2(|d| - 1) + (d < 0), from the lowest bit of a byte on; codes of
+ * more bits are exceptions, 0 among the codes and listed behind.
+ */
+#ifndef RF_TRANSPORT_DELTA_DELTA_DIFF_H
+#define RF_TRANSPORT_DELTA_DELTA_DIFF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Encodes the differences from `old` to `new` (n elements each, and eight more
+ * that may be read) into `out`, of at least 19 + 2n bytes. Returns how many
+ * bytes are used. */
+size_t rf_delta_diff_encode(const uint16_t *old, const uint16_t *new,
+                            uint32_t n, uint8_t *out);
+
+/* Decodes n differences, with room for eight more; they must be all of the
+ * bytes. False if they are malformed. */
+bool rf_delta_diff_decode(const uint8_t *in, size_t bytes, uint32_t n,
+                          uint16_t *diffs);
+
+/* Adds differences to n elements, and to up to eight more. */
+void rf_delta_diff_add(const uint16_t *diffs, uint32_t n, uint16_t *values);
+
+#endif

@@ -1,6 +1,6 @@
 # Benchmarks. Not part of `make check`: they need an idle machine.
 BENCH_LIBS := $(call lib,test transport planner common)
-$(BUILD)/bench-planner $(BUILD)/bench-refit: $(BUILD)/bench-%: \
+$(BUILD)/bench-planner $(BUILD)/bench-refit $(BUILD)/bench-delta: $(BUILD)/bench-%: \
 	$(BUILD)/tests/bench/bench_%.o $(BENCH_LIBS)
 	$(link) $(COORD_LDLIBS)
 
@@ -9,6 +9,11 @@ bench-host: ## method host against the limit of the memory
 	$(call needs,build unit,$(BUILD)/bench-refit)
 	$(BUILD)/bench-refit models/qwen3-0.6b.json \
 	    '{"name": "colocated", "method": "host", "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4}}' 4
+
+.PHONY: bench-delta
+bench-delta: ## encoding of changes against the memory, with limits
+	$(call needs,build,$(BUILD)/bench-delta)
+	$(BUILD)/bench-delta
 
 # The coordinator's control plane; the agents of a whole cluster in one process.
 SWARM := tests/bench/swarm

@@ -232,6 +232,9 @@ void rf_simulation_find_rings(struct rf_simulation *b)
 {
     struct rf_ring_flows *flows = b->rings = rf_xcalloc(1, sizeof(*flows));
     list_rings(b, flows);
+    if (flows->n_rings == 0) {
+        return;
+    }
     if (find_circles(b, true, flows) > MAX_BANDS) {
         find_circles(b, false, flows);
     }

@@ -178,7 +178,8 @@ static void unpack(const uint8_t *in, uint32_t n, uint32_t bits,
         memcpy(codes + i, fours, sizeof(fours));
     }
     for (uint32_t k = 0; i < n; i++, k += bits) {
-        codes[i] = (uint16_t)(in[k / 8] >> k % 8 & ((1u << bits) - 1));
+        const uint32_t byte = in[k / 8];
+        codes[i] = (uint16_t)(byte >> k % 8 & ((1u << bits) - 1));
     }
 }
 

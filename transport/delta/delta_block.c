@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/compiler.h"
 #include "transport/delta/delta_diff.h"
 
@@ -17,18 +18,6 @@
 
 /* The most bytes of gaps: one for each change, and escapes. */
 #define GAPS_BYTES(count) ((count) + (count) / ESCAPE + 1)
-
-static uint16_t get_u16(const uint8_t *in)
-{
-    return (uint16_t)(in[0] | in[1] << 8);
-}
-
-static uint8_t *put_u16(uint8_t *out, uint32_t value)
-{
-    out[0] = (uint8_t)value;
-    out[1] = (uint8_t)(value >> 8);
-    return out + 2;
-}
 
 size_t rf_delta_bound(uint32_t count, uint32_t width)
 {
@@ -239,12 +228,14 @@ static const uint8_t *take_bitmap(const uint8_t *in, const uint8_t *end,
 static uint8_t *put_runs(const uint16_t *at, uint32_t n, uint8_t *out)
 {
     uint32_t next = 0, end;
-    out = put_u16(out, rf_delta_runs(at, n) - 1);
+    rf_put_u16(out, (uint16_t)(rf_delta_runs(at, n) - 1));
+    out += 2;
     for (uint32_t i = 0; i < n; i = end) {
         for (end = i + 1; end < n && at[end] == at[end - 1] + 1; end++) {
         }
-        out = put_u16(out, at[i] - next);
-        out = put_u16(out, end - i - 1);
+        rf_put_u16(out, (uint16_t)(at[i] - next));
+        rf_put_u16(out + 2, (uint16_t)(end - i - 1));
+        out += RUN_BYTES;
         next = (uint32_t)at[end - 1] + 1;
     }
     return out;
@@ -257,14 +248,14 @@ static const uint8_t *take_runs(const uint8_t *in, const uint8_t *end,
     if (end - in < 2) {
         return NULL;
     }
-    runs = get_u16(in) + 1u;
+    runs = rf_get_u16(in) + 1u;
     in += 2;
     if ((size_t)(end - in) / RUN_BYTES < runs) {
         return NULL;
     }
     for (uint32_t r = 0; r < runs; r++, in += RUN_BYTES) {
-        const uint32_t length = get_u16(in + 2) + 1u;
-        next += get_u16(in);
+        const uint32_t length = rf_get_u16(in + 2) + 1u;
+        next += rf_get_u16(in);
         if (next + length > count || found + length > n) {
             return NULL;
         }
@@ -323,8 +314,9 @@ size_t rf_delta_encode(const struct rf_delta_changes *changes,
     const uint32_t n = changes->n;
     uint8_t *at = out;
     *at++ = (uint8_t)(how.positions | (how.diff ? DIFF_BIT : 0));
-    at = put_u16(at, n);
-    *at++ = (uint8_t)(n >> 16);
+    rf_put_u16(at, (uint16_t)(n >> 8));
+    at[2] = (uint8_t)n;
+    at += 3;
     at = put_positions(changes, how.positions, at);
     if (how.diff) {
         return (size_t)(at - out) +
@@ -369,7 +361,7 @@ bool rf_delta_decode(const uint8_t *in, size_t bytes, uint32_t count,
     }
     how->positions = (enum rf_delta_positions)(in[0] & ~DIFF_BIT);
     how->diff = (in[0] & DIFF_BIT) != 0;
-    n = get_u16(in + 1) | (uint32_t)in[3] << 16;
+    n = (uint32_t)rf_get_u16(in + 1) << 8 | in[3];
     if (n > count || count > RF_DELTA_BLOCK ||
         (how->diff && (width != 2 || how->positions == RF_DELTA_DENSE))) {
         return false;

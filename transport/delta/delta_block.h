@@ -4,8 +4,9 @@
  *
  *     how: u8 (enum rf_delta_how), changes: u24, positions, values
  *
- * in little-endian order, and ends with its last byte: its length is that of
- * the chunk that carries it. Positions are
+ * and ends with its last byte: its length is that of the chunk that carries it.
+ * Numbers are big-endian, as everywhere on the wire; lists of 16 bits, bitmaps
+ * and elements are as in memory, little-endian. Positions are
  *
  *     dense    none: all elements are in the block
  *     gap8     u8 each: the elements skipped before it. 255: 255 of them, and
@@ -47,10 +48,11 @@ struct rf_delta_changes {
     uint32_t width;     /* bytes of an element: 1, 2, 4 or 8 */
     uint32_t count;     /* elements, changed or not */
     uint32_t n;         /* changed elements */
-    const uint16_t *at; /* their positions, ascending; with RF_DELTA_SLACK */
-    const void *values; /* the new elements, one after another; with DIFF
-                           decoded: their differences */
-    const void *old;    /* and the old ones; only needed for differences */
+    const uint16_t *at; /* their positions, ascending */
+    const void *values; /* the new elements, one after another; decoded
+                           differences */
+    const void *old;    /* and the old ones; only needed for differences, which
+                           read up to eight elements more of both */
 };
 
 /* Bytes that are enough for a block of `count` elements, however encoded. */

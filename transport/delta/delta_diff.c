@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/compiler.h"
 #include "transport/delta/delta_scan.h"
 
@@ -11,18 +12,6 @@
 
 /* The bits of a code: 2 to the power of its index. */
 #define WIDTHS 5
-
-static uint16_t get_u16(const uint8_t *in)
-{
-    return (uint16_t)(in[0] | in[1] << 8);
-}
-
-static uint8_t *put_u16(uint8_t *out, uint32_t value)
-{
-    out[0] = (uint8_t)value;
-    out[1] = (uint8_t)(value >> 8);
-    return out + 2;
-}
 
 /* --- Codes ---------------------------------------------------------------- */
 
@@ -193,9 +182,9 @@ static void put_exceptions(const uint16_t *codes, uint32_t n, uint32_t bits,
         list[found] = (uint16_t)i;
         found += codes[i] >> bits != 0;
     }
+    memcpy(out, list, (size_t)found * 2);
     for (uint32_t i = 0; i < found; i++) {
-        put_u16(out + (size_t)i * 2, list[i]);
-        put_u16(out + ((size_t)found + i) * 2, codes[list[i]]);
+        memcpy(out + ((size_t)found + i) * 2, &codes[list[i]], 2);
     }
 }
 
@@ -208,7 +197,8 @@ size_t rf_delta_diff_encode(const uint16_t *old, const uint16_t *new,
     make_codes(old, new, n, codes, more);
     width = choose_width(more, n);
     *at++ = (uint8_t)(1u << width);
-    at = put_u16(at, more[width]);
+    rf_put_u16(at, (uint16_t)more[width]);
+    at += 2;
     if (width == WIDTHS - 1) {
         memcpy(at, codes, (size_t)n * 2);
         return HEADER_BYTES + (size_t)n * 2;
@@ -226,8 +216,9 @@ static bool take_exceptions(const uint8_t *in, uint32_t n_exceptions,
 {
     int64_t before = -1;
     for (uint32_t i = 0; i < n_exceptions; i++) {
-        const uint16_t index = get_u16(in + (size_t)i * 2);
-        const uint16_t code = get_u16(in + ((size_t)n_exceptions + i) * 2);
+        uint16_t index, code;
+        memcpy(&index, in + (size_t)i * 2, 2);
+        memcpy(&code, in + ((size_t)n_exceptions + i) * 2, 2);
         if (index <= before || index >= n || codes[index] != 0 ||
             code < 1u << (1u << width)) {
             return false;
@@ -267,7 +258,7 @@ bool rf_delta_diff_decode(const uint8_t *in, size_t bytes, uint32_t n,
     while (width < WIDTHS && in[0] != 1u << width) {
         width++;
     }
-    n_exceptions = get_u16(in + 1);
+    n_exceptions = rf_get_u16(in + 1);
     packed = width < WIDTHS ? packed_bytes(n, width) : 0;
     if (width == WIDTHS || (width == WIDTHS - 1 && n_exceptions > 0) ||
         bytes !=

@@ -1,7 +1,7 @@
 /*
  * Differences of elements of two bytes: floats are taken as integers in the
- * order of their values, so that neighbours differ by 1, also across zero. Any
- * bits have a difference, and those of 0 never occur. As bytes they are
+ * order of their values, so that neighbours differ by 1, also across zero. Only
+ * elements that have changed have one, so none is 0. As bytes they are
  *
  *     bits: u8 (1, 2, 4, 8 or 16), exceptions: u16, codes, exceptions' indices:
  *     u16 each, exceptions' codes: u16 each

@@ -58,8 +58,8 @@ refused() { # CALL ERROR
 
 # The methods that `check` calls unusable are those that have not run.
 expect_agreement() { # CALL ERROR
-    local text='Operation not permitted' call
-    [ "$2" = EPERM ] || text='Function not implemented' # strerror(ENOSYS)
+    local text call
+    text=$(python3 -c "import errno, os; print(os.strerror(errno.$2))")
     call="system call $1: $text"
     if grep -qE "^E (a, b|b, a): .*(event loop: $call|(start .*|socketpair): $text)" check; then
         cat "$work/methods"

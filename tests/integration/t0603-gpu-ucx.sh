@@ -36,7 +36,8 @@ test_long_runs_go_without_packing_and_steps_keep_their_order() {
                 FAKE_CUDA_SLOW: "'"$stream"':300"} |
             .scenarios[0] += {bucket_bytes: [16384, 1048576],
                 yardstick: false,
-                infer: {dp: 2, layout: "vllm"}, strategy: "hierarchical"}'
+                infer: {dp: 2, layout: "vllm"},
+                strategy: ["send_recv", "hierarchical"]}'
         coord_exits 0 cluster.json -o "slow-$stream"
         cluster '.launch.env += {REFIT_DIRECT_BYTES: "0",
                 FAKE_CUDA_SLOW: "'"$stream"':1500"} |

@@ -35,11 +35,13 @@ test_check_gpu_passes_over_the_fakes() {
     # unit-cuda runs by itself.
     sed 's/timeout_s\\": 10/timeout_s\\": 1/' "$RF_TOP/tests/gpu/check-gpu" \
         >check-gpu
-    run_script bash check-gpu "$fakes" '*-ipc' two-nodes-nccl-broadcast
+    run_script bash check-gpu "$fakes" '*-ipc' two-nodes-nccl-broadcast \
+        small-buckets-nccl-send_recv
     expect_exit 0
-    expect_text out '^[6-9] passed, 0 failed$'
+    expect_text out '^[7-9] passed, 0 failed$'
     expect_text out '^ok - stuck-rank-ends-ipc'
     expect_text out '^ok - two-nodes-nccl-broadcast'
+    expect_text out '^ok - small-buckets-nccl-send_recv'
     expect_no_text out '^skipped: (nccl|ipc|nvshmem)'
 }
 

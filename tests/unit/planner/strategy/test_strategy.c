@@ -110,18 +110,19 @@ static void scenario_text(const struct pair *pair, unsigned combination,
 
 /* False when the layout is impossible, which only random ones may be. */
 static bool execute(const char *model, const char *scenario,
-                    const uint32_t *slots, uint32_t n_nodes, unsigned seed)
+                    const uint32_t *slots, uint32_t n_nodes, unsigned seeds)
 {
     struct planned lab;
     enum rf_status status = lab_make(&lab, model, scenario, slots, n_nodes);
-    const char *fault;
     if (status == RF_ERR_CONFIG) {
         planned_free(&lab);
         return false;
     }
     ck_assert_msg(status == RF_OK, "%s: %s", scenario, lab.err.text);
-    fault = lab_execute(&lab, seed);
-    ck_assert_msg(fault == NULL, "%s: %s", scenario, fault);
+    for (unsigned seed = 0; seed < seeds; seed++) {
+        const char *fault = lab_execute(&lab, seed);
+        ck_assert_msg(fault == NULL, "%s: %s", scenario, fault);
+    }
     planned_free(&lab);
     return true;
 }
@@ -136,7 +137,7 @@ LOOP_TEST(test_strategy_moves_every_byte_in_any_legal_order,
     for (unsigned c = 0; c < N_COMBINATIONS; c++) {
         scenario_text(pair, c, "", scenario, sizeof(scenario));
         ck_assert(
-            execute(pair->model, scenario, pair->slots, pair->n_nodes, c));
+            execute(pair->model, scenario, pair->slots, pair->n_nodes, 2));
     }
 }
 
@@ -158,7 +159,7 @@ LOOP_TEST(test_strategy_casts_once_on_the_way, 4)
                  dtypes[_i / 2][1]);
         snprintf(extra, sizeof(extra), ", 'cast': '%s'", ends[_i % 2]);
         scenario_text(&pair, c, extra, scenario, sizeof(scenario));
-        ck_assert(execute(DENSE, scenario, slots, 3, c));
+        ck_assert(execute(DENSE, scenario, slots, 3, 1));
     }
 }
 

@@ -12,6 +12,7 @@
 #include "coordinator/launch/launch_internal.h"
 
 #define DRAIN_MS 500
+
 enum child_state {
     CHILD_UP,
     CHILD_GRACE,  /* asked to end; next: SIGTERM */

@@ -70,6 +70,7 @@ struct rf_launch_order {
     uint32_t grace_ms;                 /* of stop(); 0: RF_LAUNCH_GRACE_MS */
 };
 
+/* Less than a forced run waits for its agents (coordinator/run/run.c). */
 #define RF_LAUNCH_GRACE_MS 8000
 
 struct rf_launch; /* one node's */

@@ -182,8 +182,8 @@ static void put_exceptions(const uint16_t *codes, uint32_t n, uint32_t bits,
         list[found] = (uint16_t)i;
         found += codes[i] >> bits != 0;
     }
-    memcpy(out, list, (size_t)found * 2);
     for (uint32_t i = 0; i < found; i++) {
+        memcpy(out + (size_t)i * 2, &list[i], 2);
         memcpy(out + ((size_t)found + i) * 2, &codes[list[i]], 2);
     }
 }

@@ -15,8 +15,12 @@
 
 enum rf_mode { RF_COLOCATED, RF_DISAGGREGATED };
 
-/* One row per strategy: its name in capitals, its name in files, and the
- * function of strategy/strategy.h that makes its operations. */
+/* The builders that make a strategy's operations: for each,
+ * strategy/strategy.h declares rf_strategy_NAME(). */
+#define RF_BUILDER_MAP(X) X(direct) X(replicate) X(gather)
+
+/* One row per strategy: its name in capitals, its name in files, and its
+ * builder. */
 #define RF_STRATEGY_MAP(X)                                                     \
     X(SEND_RECV, send_recv, direct)                                            \
     X(BROADCAST, broadcast, replicate)                                         \

@@ -127,9 +127,9 @@ uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,
 void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
                      const char *text);
 
-/* The strategies. Each emits all ops of the world. */
-void rf_strategy_direct(struct rf_builder *builder);
-void rf_strategy_replicate(struct rf_builder *builder);
-void rf_strategy_gather(struct rf_builder *builder);
+/* The strategies' builders. Each emits all ops of the world. */
+#define RF_BUILDER(name) void rf_strategy_##name(struct rf_builder *builder);
+RF_BUILDER_MAP(RF_BUILDER)
+#undef RF_BUILDER
 
 #endif

@@ -4,9 +4,8 @@
 # Runs to the end within 120 s, perhaps under another program, whose limit on the
 # size of files is not for what we keep of its words.
 run_bounded() { # COMMAND...
-    timeout --kill-after=5 120 "$@" >out 2> >(cat >err) </dev/null
-    status=$?
-    wait $!
+    timeout --kill-after=5 120 "$@" 2>&1 >out </dev/null | cat >err
+    status=${PIPESTATUS[0]}
     sed 's/^/  out: /' out >&2
     sed 's/^/  err: /' err >&2
     [[ $status != 124 && $status != 137 ]] || fail "no end within 120 s"

@@ -18,6 +18,7 @@
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/nodes/names.h"
 #include "planner/scenario/spec_fields.h"
+#include "planner/scenario/spec_update.h"
 
 struct axis {
     char *path; /* "train.tp" */
@@ -34,6 +35,9 @@ static bool list_by_nature(const char *key)
     const struct rf_spec_field *field = rf_spec_field_find(rf_spec_fields, key);
     if (field == NULL) {
         field = rf_spec_field_find(rf_side_fields, key);
+    }
+    if (field == NULL) {
+        field = rf_spec_field_find(rf_update_fields, key);
     }
     return field != NULL && field->is_list;
 }

@@ -229,6 +229,10 @@ char *rf_predict_gap(const struct rf_predict_input *input)
     if (scenario->spec->infer.quantize) {
         return rf_xstrdup("the time of infer.quantize is not modelled");
     }
+    if (scenario->spec->encoding != RF_ENCODING_DENSE) {
+        return rf_xasprintf("the time of encoding %s is not modelled",
+                            rf_encoding_name(scenario->spec->encoding));
+    }
     if (info->needs_folder) {
         return input->figures.write_gbytes_per_s > 0 &&
                        input->figures.read_gbytes_per_s > 0

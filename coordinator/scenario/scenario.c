@@ -351,13 +351,25 @@ bool rf_scenario_listens_on(const struct rf_scenario *scenario, uint32_t node)
     return false;
 }
 
+/* Bytes of the copy that a rank compares its weights with; too many for one
+ * whose ops all stay inside its node. */
+static uint64_t shadow_bytes(const struct rf_scenario *scenario, uint32_t rank)
+{
+    const bool travels = !scenario->method->copies_inside ||
+                         scenario->schedule->inter_node_bytes > 0;
+    return scenario->spec->encoding != RF_ENCODING_DENSE && travels
+               ? rf_plan_layout(scenario->plan, RF_TRAIN, rank)->arena_bytes
+               : 0;
+}
+
 uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
                                 uint32_t rank)
 {
     struct rf_quantize quantize = {0};
     uint64_t bytes =
         rf_plan_layout(scenario->plan, RF_TRAIN, rank)->arena_bytes +
-        rf_plan_layout(scenario->plan, RF_INFER, rank)->arena_bytes;
+        rf_plan_layout(scenario->plan, RF_INFER, rank)->arena_bytes +
+        shadow_bytes(scenario, rank);
     if (scenario->schedule->stage_bytes != NULL) {
         bytes += scenario->schedule->stage_bytes[rank];
     }

@@ -32,6 +32,9 @@ static const unsigned modes[] = {RF_COLOCATED, RF_DISAGGREGATED, RF_COLOCATED,
 static const char *const strategy_names[] = {RF_STRATEGY_MAP(NAME) "auto",
                                              NULL};
 #undef NAME
+#define NAME(capitals, name) name,
+static const char *const encoding_names[] = {RF_ENCODING_MAP(NAME) NULL};
+#undef NAME
 static const char *const memory_names[] = {"host", "cuda", NULL};
 static const char *const memory_others[] = {"cpu",    "host", "gpu", "cuda",
                                             "device", "cuda", NULL};
@@ -66,6 +69,11 @@ const char *rf_strategy_name(enum rf_strategy strategy)
 const char *rf_balance_name(enum rf_balance balance)
 {
     return balance_names[balance];
+}
+
+const char *rf_encoding_name(enum rf_encoding encoding)
+{
+    return encoding_names[encoding];
 }
 
 const char *rf_spec_balance_meant(const char *word)
@@ -258,6 +266,25 @@ static json_t *write_disk(const void *in, const struct rf_spec_nodes *nodes)
                : NULL;
 }
 
+static enum rf_status read_update(const struct rf_jnode *node, void *out,
+                                  const struct rf_spec_nodes *nodes,
+                                  struct rf_err *err)
+{
+    struct rf_update_spec *update = &((struct rf_spec *)out)->update;
+    const struct rf_jnode object = rf_jnode_get(node, "update");
+    update->given = object.value != NULL;
+    return update->given ? rf_spec_fields_read(rf_update_fields, &object,
+                                               update, nodes, err)
+                         : RF_OK;
+}
+
+static json_t *write_update(const void *in, const struct rf_spec_nodes *nodes)
+{
+    const struct rf_update_spec *update = &((const struct rf_spec *)in)->update;
+    return update->given ? rf_spec_fields_write(rf_update_fields, update, nodes)
+                         : NULL;
+}
+
 #define AT(member) .offset = offsetof(struct rf_spec, member)
 
 static const struct rf_spec_field disk_fields[] = {
@@ -302,6 +329,10 @@ const struct rf_spec_field rf_spec_fields[] = {
     {"chunk_bytes", RF_SPEC_U64, AT(chunk_bytes), .most = MAX_BUCKET_BYTES},
     {"disk", RF_SPEC_OBJECT, .keys = disk_fields, .write = write_disk},
     {"ucx", RF_SPEC_OBJECT, .optional = true, .keys = ucx_fields},
+    {"update", RF_SPEC_OBJECT, .keys = rf_update_fields, .read = read_update,
+     .write = write_update},
+    {"encoding", RF_SPEC_WORD, AT(encoding), .optional = true,
+     .words = encoding_names},
     {"timeout_s", RF_SPEC_U32, RF_BEARS_ON_NOTHING, AT(timeout_s),
      .most = 604800},
     {.key = NULL}};
@@ -382,6 +413,12 @@ static enum rf_status check_rules(const struct rf_jnode *node,
         struct rf_jnode train = rf_jnode_get(node, "train");
         member = rf_jnode_get(&train, "quantize");
         return rf_jnode_fail(&member, err, "belongs to \"infer\"");
+    }
+    member = rf_jnode_get(node, "encoding");
+    if (spec->encoding != RF_ENCODING_DENSE && !spec->update.given) {
+        return rf_jnode_fail(&member, err,
+                             "needs \"update\": without it every element "
+                             "changes");
     }
     member = rf_jnode_get(node, "chunk_bytes");
     if (spec->chunk_bytes != 0 && spec->chunk_bytes < MIN_BUCKET_BYTES) {
@@ -466,6 +503,7 @@ void rf_spec_destroy(struct rf_spec *spec)
     free(spec->infer.pp_layers);
     free(spec->infer.nodes);
     free(spec->balance_links);
+    rf_update_spec_free(&spec->update);
     free(spec->name);
     free(spec->method);
     free(spec->disk_folder);

@@ -12,6 +12,7 @@
 #include "common/err.h"
 #include "common/json.h"
 #include "planner/scenario/spec_side.h"
+#include "planner/scenario/spec_update.h"
 
 enum rf_mode { RF_COLOCATED, RF_DISAGGREGATED };
 
@@ -35,6 +36,28 @@ enum rf_strategy {
 #undef RF_STRATEGY_ENUM
         RF_STRATEGIES,                /* number of strategies */
     RF_STRATEGY_AUTO = RF_STRATEGIES, /* until choose_strategy.h picks one */
+};
+
+/* What travels of an update: everything, or the changed elements as positions
+ * and values, or differences ("diff") in place of values. */
+#define RF_ENCODING_MAP(X)                                                     \
+    X(DENSE, "dense")                                                          \
+    X(AUTO, "auto")                                                            \
+    X(GAP8, "gap8")                                                            \
+    X(IDX16, "idx16")                                                          \
+    X(BITMAP, "bitmap")                                                        \
+    X(RUNS, "runs")                                                            \
+    X(AUTO_DIFF, "auto+diff")                                                  \
+    X(GAP8_DIFF, "gap8+diff")                                                  \
+    X(IDX16_DIFF, "idx16+diff")                                                \
+    X(BITMAP_DIFF, "bitmap+diff")                                              \
+    X(RUNS_DIFF, "runs+diff")
+
+enum rf_encoding {
+#define RF_ENCODING_ENUM(capitals, name) RF_ENCODING_##capitals,
+    RF_ENCODING_MAP(RF_ENCODING_ENUM)
+#undef RF_ENCODING_ENUM
+        RF_ENCODINGS
 };
 
 enum rf_balance {
@@ -85,7 +108,9 @@ struct rf_spec {
     uint64_t chunk_bytes; /* forwarding granularity; 0: chosen by the planner */
     char *disk_folder;    /* method disk; NULL otherwise */
     bool disk_fsync, disk_drop_cache;
-    bool ucx_gets;      /* method ucx: destinations read; else sources write */
+    bool ucx_gets; /* method ucx: destinations read; else sources write */
+    struct rf_update_spec update;
+    enum rf_encoding encoding;
     uint32_t timeout_s; /* of one iteration, 0: derived */
 };
 
@@ -116,5 +141,6 @@ void rf_spec_destroy(struct rf_spec *spec);
 
 const char *rf_strategy_name(enum rf_strategy strategy);
 const char *rf_balance_name(enum rf_balance balance);
+const char *rf_encoding_name(enum rf_encoding encoding);
 
 #endif

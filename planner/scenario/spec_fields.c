@@ -31,6 +31,8 @@ static enum rf_status read_value(const struct rf_spec_field *field,
                             &value, err));
         *(uint64_t *)member = value;
         break;
+    case RF_SPEC_SHARE:
+        return rf_jnode_number(object, field->key, 0, 1, member, err);
     case RF_SPEC_TEXT:
         RF_TRY(rf_jnode_string(object, field->key, &text, err));
         *(char **)member = text != NULL ? rf_xstrdup(text) : NULL;
@@ -156,6 +158,7 @@ static json_t *write_one(const struct rf_spec_field *field, const void *in,
            : field->kind == RF_SPEC_OWN    ? NULL
            : field->kind == RF_SPEC_OBJECT ? write_object(field, member, nodes)
            : field->kind == RF_SPEC_TEXT   ? json_string(*(char *const *)member)
+           : field->kind == RF_SPEC_SHARE  ? json_real(*(const double *)member)
                                            : write_value(field, member);
 }
 

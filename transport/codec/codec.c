@@ -46,6 +46,8 @@ void rf_coder_of(const struct rf_op *op, const struct rf_codec *codec,
                  : rf_op_casts_at_destination(op)
                      ? &rf_codec_cast_at_destination
                      : &rf_codec_raw;
+    out->op = op;
+    out->width = rf_form_item(op->from);
     rf_copy_shape_of(op, &out->shape);
     out->wire_item = out->codec->sizes_differ  ? 0
                      : out->codec->source_view ? out->shape.src_item

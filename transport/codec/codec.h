@@ -23,7 +23,9 @@ struct rf_codec;
 /* A codec and the op it works on. */
 struct rf_coder {
     const struct rf_codec *codec;
+    const struct rf_op *op; /* borrowed */
     struct rf_copy_shape shape;
+    uint32_t width;     /* bytes of an element at the source */
     uint32_t wire_item; /* bytes of every item on the wire; 0: they differ */
 };
 

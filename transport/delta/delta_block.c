@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-#define HEADER_BYTES 4
+#define HEADER_BYTES RF_DELTA_HEADER_BYTES
 #define DIFF_BIT 0x80
 #define ESCAPE 255 /* a gap's byte that goes on */
 #define RUN_BYTES 4

@@ -55,6 +55,9 @@ struct rf_delta_changes {
                            read up to eight elements more of both */
 };
 
+/* Bytes of a block before its positions. */
+#define RF_DELTA_HEADER_BYTES 4
+
 /* Bytes that are enough for a block of `count` elements, however encoded. */
 size_t rf_delta_bound(uint32_t count, uint32_t width);
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "planner/plan/quantize.h"
+#include "planner/plan/update_rules.h"
 #include "planner/strategy/schedule_build.h"
 
 static bool one_node(const struct rf_world *world)
@@ -90,6 +91,35 @@ static enum rf_status check_casts(const struct rf_method_info *info,
     return RF_OK;
 }
 
+/* Refuses encodings of changes where nothing encodes them. */
+static enum rf_status check_encoding(const struct rf_method_info *info,
+                                     const struct rf_plan *plan,
+                                     struct rf_err *err)
+{
+    const char *encoding = rf_encoding_name(plan->spec->encoding);
+    if (plan->spec->encoding == RF_ENCODING_DENSE) {
+        return RF_OK;
+    }
+    if (info->memory == RF_DEVICE_MEMORY) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "encoding %s: method %s moves whole weights between "
+                          "GPUs; use \"dense\", or a method in host memory",
+                          encoding, info->name);
+    }
+    for (uint32_t i = 0; i < plan->model->n_families; i++) {
+        if (!rf_form_equal(rf_plan_form(plan, RF_TRAIN, i),
+                           rf_plan_form(plan, RF_INFER, i))) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "encoding %s: %.200s has another dtype in "
+                              "training than in inference; changes are "
+                              "found in equal ones: use \"dense\", or one "
+                              "dtype",
+                              encoding, plan->model->families[i].name);
+        }
+    }
+    return RF_OK;
+}
+
 enum rf_status rf_method_check(const struct rf_method_info *info,
                                const struct rf_plan *plan,
                                const char *const *node_names,
@@ -107,6 +137,8 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
     }
     status = check_casts(info, plan, err);
     RF_THEN(status, rf_quantize_check(plan, err));
+    RF_THEN(status, rf_update_check(plan, err));
+    RF_THEN(status, check_encoding(info, plan, err));
     RF_THEN(status, check_crossing(info, plan, node_names, err));
     return status;
 }

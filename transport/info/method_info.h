@@ -28,6 +28,7 @@ struct rf_method_info {
     bool crosses_nodes;  /* can move bytes between nodes */
     bool links_by_tcp;   /* and does so by TCP, like link probes */
     bool sockets_inside; /* also between the ranks of a node */
+    bool copies_inside;  /* there ops are copies in mapped memory */
     bool needs_folder;   /* "disk" */
     bool needs_one_nccl; /* the same version on all nodes */
     bool moves_bytes;    /* false for null: nothing to verify */
@@ -41,13 +42,13 @@ struct rf_method_info {
  */
 #define RF_WORKER_METHODS(X)                                                   \
     X(HOST, host, "host", .memory = RF_HOST_MEMORY, .crosses_nodes = true,     \
-      .links_by_tcp = true, .moves_bytes = true,                               \
+      .links_by_tcp = true, .copies_inside = true, .moves_bytes = true,        \
       .inside = {.copier = RF_COPIER_ANY})                                     \
     X(TCP, tcp, "tcp", .memory = RF_HOST_MEMORY, .crosses_nodes = true,        \
       .links_by_tcp = true, .sockets_inside = true, .moves_bytes = true,       \
       .inside = {.copier = RF_COPIER_BOTH})                                    \
-    X(SHM, shm, "shm", .memory = RF_HOST_MEMORY, .moves_bytes = true,          \
-      .inside = {RF_LEFT_COVERED, RF_COPIER_DST})                              \
+    X(SHM, shm, "shm", .memory = RF_HOST_MEMORY, .copies_inside = true,        \
+      .moves_bytes = true, .inside = {RF_LEFT_COVERED, RF_COPIER_DST})         \
     X(DISK, disk, "disk", .memory = RF_HOST_MEMORY, .crosses_nodes = true,     \
       .needs_folder = true, .moves_bytes = true)                               \
     X(NULL, null, "null", .memory = RF_HOST_MEMORY, .crosses_nodes = true,     \

@@ -47,6 +47,7 @@ struct rf_content_job {
     enum rf_side side;
     uint32_t rank;
     uint64_t iteration;
+    bool before; /* of spec.update: the content before it */
     struct rf_arena *arena;
     rf_base_of_fn base_of; /* may be NULL */
     void *data;

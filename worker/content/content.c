@@ -8,6 +8,7 @@
 #include "common/pattern.h"
 #include "worker/content/pattern_bytes.h"
 #include "worker/content/reference_cast.h"
+#include "worker/content/update.h"
 
 struct rf_content {
     const struct rf_plan *plan;
@@ -16,6 +17,7 @@ struct rf_content {
     struct rf_checkpoint *checkpoint; /* NULL: the pattern */
     /* The tensor read last, to avoid repeated look-ups. */
     uint32_t family, layer_index, expert;
+    struct rf_update update;   /* with spec.update */
     uint64_t stored_at;        /* byte offset of the expert's elements in it */
     uint8_t *stored, *trained; /* RF_CONTENT_CHUNK elements each */
 };
@@ -108,6 +110,11 @@ static enum rf_status select_tensor(struct rf_content *content,
                               sizeof(name));
         RF_TRY(rf_checkpoint_slices_select(content->checkpoint, name, err));
     }
+    if (content->plan->spec->update.given) {
+        content->update =
+            rf_update_of(content->plan, span->family, span->layer_index,
+                         span->expert, content->iteration);
+    }
     content->family = span->family;
     content->layer_index = span->layer_index;
     content->expert = span->expert;
@@ -127,9 +134,14 @@ static enum rf_status read_stored(struct rf_content *content,
     const uint64_t at = span->first * item_bytes;
     const uint64_t bytes = span->count * item_bytes;
     if (content->checkpoint == NULL) {
+        const bool updated = content->plan->spec->update.given;
         rf_pattern_bytes(
             rf_pattern_seed(span->family, span->layer_index, span->expert),
-            content->iteration, at, bytes, dst);
+            updated ? 0 : content->iteration, at, bytes, dst);
+        if (updated) {
+            rf_update_apply(&content->update, span->first, span->count,
+                            item_bytes, dst);
+        }
         return RF_OK;
     }
     return rf_checkpoint_slices_read(

@@ -30,7 +30,7 @@ static enum rf_status open_contents(struct filling *filling, struct rf_err *err)
     for (unsigned t = 0; status == RF_OK && t < rf_read_threads(job->plan);
          t++) {
         status = rf_content_create(
-            job->plan, job->side, job->iteration,
+            job->plan, job->side, job->iteration - job->before,
             filling->reading != NULL ? &filling->reading->read_bytes : NULL,
             &filling->contents[t], err);
     }
@@ -85,8 +85,9 @@ enum rf_status rf_fill(const struct rf_content_job *job,
                        struct rf_reading *reading, struct rf_err *err)
 {
     /* Kernels know only the pattern. */
-    const bool by_kernels =
-        memory->fill != NULL && job->plan->model->files == NULL;
+    const bool by_kernels = memory->fill != NULL &&
+                            job->plan->model->files == NULL &&
+                            !job->plan->spec->update.given;
     RF_TRY(by_kernels ? memory->fill(job, err)
                       : fill_staged(job, memory, reading, err));
     return rf_poison_padding(memory, job, err);

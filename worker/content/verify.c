@@ -170,8 +170,9 @@ enum rf_status rf_verify(const struct rf_content_job *job,
                          struct rf_err *err)
 {
     /* Kernels know only the pattern. */
-    const bool by_kernels =
-        memory->verify != NULL && job->plan->model->files == NULL;
+    const bool by_kernels = memory->verify != NULL &&
+                            job->plan->model->files == NULL &&
+                            !job->plan->spec->update.given;
     struct rf_verify_result result = {0};
     enum rf_status status =
         by_kernels ? memory->verify(job, &result, err)

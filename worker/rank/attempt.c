@@ -45,7 +45,7 @@ rf_rank_attempt_create(struct rf_msg_start *start,
     for (int m = 0; m < RF_MEM_COUNT; m++) {
         attempt->method_env.arena[m].fd = -1;
     }
-    attempt->quantized.fd = -1;
+    attempt->quantized.fd = attempt->shadow.fd = -1;
     return attempt;
 }
 
@@ -166,6 +166,32 @@ static enum rf_status fill_sources(struct rf_rank_attempt *attempt,
                : rf_fill(&job, attempt->memory, NULL, err);
 }
 
+/* Destinations hold what the update changes, or nothing. */
+static enum rf_status fill_destinations(struct rf_rank_attempt *attempt,
+                                        uint64_t iteration, struct rf_err *err)
+{
+    const struct rf_memory_ops *memory = attempt->memory;
+    struct rf_content_job job = rf_rank_attempt_arrived(attempt, iteration);
+    if (!attempt->plan->spec->update.given) {
+        return memory->poison(iteration, job.arena, err);
+    }
+    job.base_of = NULL;
+    job.before = true;
+    return rf_fill(&job, memory, NULL, err);
+}
+
+/* What the destinations hold of this rank's weights. */
+static enum rf_status fill_shadow(struct rf_rank_attempt *attempt,
+                                  uint64_t iteration, struct rf_err *err)
+{
+    struct rf_content_job job = sources_of(attempt, iteration);
+    job.arena = &attempt->shadow;
+    job.before = true;
+    return attempt->shadow.base != NULL
+               ? rf_fill(&job, attempt->memory, NULL, err)
+               : RF_OK;
+}
+
 static enum rf_status step_fill(struct rf_rank_attempt *attempt,
                                 const struct rf_msg_step *step,
                                 struct rf_msg_answer *answer,
@@ -175,7 +201,8 @@ static enum rf_status step_fill(struct rf_rank_attempt *attempt,
     struct rf_arena *arenas = attempt->method_env.arena;
     const uint64_t iteration = step->index;
     enum rf_status status = fill_sources(attempt, step->index, answer, err);
-    RF_THEN(status, memory->poison(iteration, &arenas[RF_MEM_INFER], err));
+    RF_THEN(status, fill_destinations(attempt, iteration, err));
+    RF_THEN(status, fill_shadow(attempt, iteration, err));
     RF_THEN(status, memory->poison(iteration, &arenas[RF_MEM_STAGE], err));
     if (status == RF_OK && attempt->quantizer != NULL) {
         status = memory->poison(iteration, &attempt->quantized, err);
@@ -274,8 +301,14 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
     struct rf_trace *trace = attempt->method_env.trace;
     struct rf_phase_times times = {0};
     int64_t start_ns, moved_ns, end_ns, quantized_ns = 0;
-    enum rf_status status =
-        move_bytes(attempt, attempt->state, step, &start_ns, err);
+    enum rf_status status;
+    if (attempt->delta != NULL) {
+        rf_delta_codec_begin(attempt->delta, step->index + 1);
+    }
+    status = move_bytes(attempt, attempt->state, step, &start_ns, err);
+    if (status == RF_OK && attempt->delta != NULL) {
+        rf_delta_codec_commit(attempt->delta);
+    }
     moved_ns = rf_now_ns();
     if (status == RF_OK && attempt->quantizer != NULL) {
         status = attempt->memory->quantizer_run(attempt->quantizer,

@@ -2,6 +2,7 @@
 #ifndef RF_WORKER_RANK_ATTEMPT_INTERNAL_H
 #define RF_WORKER_RANK_ATTEMPT_INTERNAL_H
 
+#include "transport/delta/delta_codec.h"
 #include "transport/method/module.h"
 #include "worker/rank/attempt.h"
 #include "worker/shared/start_task.h"
@@ -24,6 +25,8 @@ struct rf_rank_attempt {
     } yardstick;
     struct rf_quantize quantize; /* this rank's parts; may be empty */
     struct rf_arena quantized;
+    struct rf_arena shadow;       /* of the training arena; empty: not needed */
+    struct rf_delta_codec *delta; /* NULL: whole weights travel */
     void *quantizer;
     int64_t deadline_ns; /* of the step's exchanges */
     struct {

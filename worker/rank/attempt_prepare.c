@@ -28,7 +28,8 @@ static uint64_t shared_bytes(const struct rf_arena *arena)
 
 uint64_t rf_rank_attempt_shared_bytes(const struct rf_rank_attempt *attempt)
 {
-    uint64_t bytes = shared_bytes(&attempt->quantized);
+    uint64_t bytes =
+        shared_bytes(&attempt->quantized) + shared_bytes(&attempt->shadow);
     for (int m = 0; m < RF_MEM_COUNT; m++) {
         bytes += shared_bytes(&attempt->method_env.arena[m]);
     }
@@ -151,6 +152,27 @@ static uint64_t arena_bytes(const struct rf_rank_attempt *attempt,
     }
 }
 
+static struct rf_delta_codec_how
+how_to_encode(const struct rf_rank_attempt *attempt, uint32_t rank)
+{
+    return (struct rf_delta_codec_how){
+        .encoding = attempt->task->spec->encoding,
+        .schedule = attempt->schedule,
+        .world = attempt->task->world,
+        .rank = rank,
+        .copies_inside = attempt->method->info->copies_inside};
+}
+
+static uint64_t shadow_bytes(const struct rf_rank_attempt *attempt,
+                             uint32_t rank)
+{
+    const struct rf_delta_codec_how how = how_to_encode(attempt, rank);
+    return how.encoding != RF_ENCODING_DENSE &&
+                   rf_delta_codec_needs_shadow(&how)
+               ? arena_bytes(attempt, rank, RF_MEM_TRAIN)
+               : 0;
+}
+
 /* Host memory needed by all ranks of this rank's node. */
 static uint64_t node_need(const struct rf_rank_attempt *attempt,
                           uint32_t *n_ranks)
@@ -167,7 +189,7 @@ static uint64_t node_need(const struct rf_rank_attempt *attempt,
         if (attempt->method->info->memory != RF_HOST_MEMORY) {
             continue;
         }
-        need += quantized_bytes(attempt, r);
+        need += quantized_bytes(attempt, r) + shadow_bytes(attempt, r);
         for (int m = 0; m < RF_MEM_COUNT; m++) {
             need += arena_bytes(attempt, r, (enum rf_mem)m);
         }
@@ -252,6 +274,48 @@ static enum rf_status allocate(struct rf_rank_attempt *attempt,
             return status;
         }
     }
+    return RF_OK;
+}
+
+/* The bytes of the model's narrowest element in training. */
+static uint32_t narrowest(const struct rf_plan *plan)
+{
+    uint32_t least = 8;
+    for (uint32_t f = 0; f < plan->model->n_families; f++) {
+        least = RF_MIN(least, rf_form_item(rf_plan_form(plan, RF_TRAIN, f)));
+    }
+    return least;
+}
+
+/* The codec of changes, with its shadow. */
+static enum rf_status make_codec(struct rf_rank_attempt *attempt,
+                                 struct rf_err *err)
+{
+    const struct rf_arena *train = &attempt->method_env.arena[RF_MEM_TRAIN];
+    const uint64_t bytes = shadow_bytes(attempt, attempt->env.rank);
+    struct rf_delta_codec_how how = how_to_encode(attempt, attempt->env.rank);
+    if (how.encoding == RF_ENCODING_DENSE) {
+        return RF_OK;
+    }
+    if (bytes > 0) {
+        enum rf_status status =
+            attempt->memory->alloc(bytes, &attempt->shadow, err);
+        if (status != RF_OK) {
+            rf_err_wrap(err, "shadow arena");
+            return status;
+        }
+    }
+    how.now = train->base;
+    how.shadow = attempt->shadow.base;
+    how.bytes = bytes;
+    how.unit = narrowest(attempt->plan);
+    attempt->delta = rf_delta_codec_create(&how);
+    if (attempt->delta == NULL) {
+        return rf_err_set(err, RF_ERR_NOMEM,
+                          "no memory for an index of "
+                          "changes");
+    }
+    attempt->method_env.codec = rf_delta_codec_of(attempt->delta);
     return RF_OK;
 }
 
@@ -359,6 +423,7 @@ static enum rf_status open_yardstick(struct rf_rank_attempt *attempt,
         env->schedule = attempt->yardstick.schedule;
         rf_method_yardstick_key(env->data_key);
         env->registration = NULL; /* only the refit's counts */
+        env->codec = NULL;        /* whole weights */
         env->like = attempt->state;
         status = attempt->method->open(env, &attempt->yardstick.state, err);
     }
@@ -453,6 +518,7 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
     RF_THEN(status, rf_quantize_plan(attempt->plan, attempt->env.rank,
                                      &attempt->quantize, err));
     RF_THEN(status, allocate(attempt, err));
+    RF_THEN(status, make_codec(attempt, err));
     opening_ns = rf_now_ns();
     RF_THEN(status, open_method(attempt, err));
     RF_THEN(status, prepare_quantizer(attempt, err));
@@ -489,11 +555,17 @@ void rf_rank_attempt_release(struct rf_rank_attempt *attempt)
     if (attempt->quantized.base != NULL) {
         attempt->memory->free(&attempt->quantized);
     }
+    if (attempt->shadow.base != NULL) {
+        attempt->memory->free(&attempt->shadow);
+    }
+    rf_delta_codec_destroy(attempt->delta);
     rf_quantize_free(&attempt->quantize);
     rf_schedule_destroy(attempt->yardstick.schedule);
     rf_schedule_destroy(attempt->schedule);
     rf_plan_destroy(attempt->plan);
     rf_start_task_destroy(attempt->task);
+    attempt->delta = NULL;
+    attempt->method_env.codec = NULL;
     attempt->yardstick.schedule = NULL;
     attempt->schedule = NULL;
     attempt->plan = NULL;

@@ -92,8 +92,10 @@ LOOP_TEST(test_what_a_codec_carries_is_what_a_copy_gives, 40)
 /* A chunk outside the stream, or of a size that its items cannot have. */
 TEST(test_chunks_that_cannot_be_are_not_taken)
 {
-    const struct rf_coder raw = {&rf_codec_raw, {.total_items = 100}, 1};
-    const struct rf_coder any = {&xor_codec, {.total_items = 100}, 0};
+    const struct rf_coder raw = {
+        .codec = &rf_codec_raw, .shape = {.total_items = 100}, .wire_item = 1};
+    const struct rf_coder any = {.codec = &xor_codec,
+                                 .shape = {.total_items = 100}};
     ck_assert(rf_coder_takes(&raw, &(struct rf_chunk){0, 100, 100}));
     ck_assert(rf_coder_takes(&raw, &(struct rf_chunk){90, 10, 10}));
     ck_assert(!rf_coder_takes(&raw, &(struct rf_chunk){90, 11, 11}));

@@ -1,0 +1,35 @@
+/* See update_rules.h. */
+#include "planner/plan/update_rules.h"
+
+#include <fnmatch.h>
+
+static bool matches_any(const struct rf_model *model, const char *match)
+{
+    uint32_t f = 0;
+    while (f < model->n_families &&
+           fnmatch(match, model->families[f].name, 0) != 0) {
+        f++;
+    }
+    return f < model->n_families;
+}
+
+enum rf_status rf_update_check(const struct rf_plan *plan, struct rf_err *err)
+{
+    const struct rf_update_spec *update = &plan->spec->update;
+    if (update->given && plan->model->files != NULL) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "update: changes weights made by the pattern, not "
+                          "those of a checkpoint: describe the model by its "
+                          "\"config\" instead");
+    }
+    for (uint32_t i = 0; i < update->n_densities; i++) {
+        if (!matches_any(plan->model, update->densities[i].match)) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "update.densities[%u].match: no tensor is called "
+                              "\"%.200s\"; names are as %.200s",
+                              i, update->densities[i].match,
+                              plan->model->families[0].name);
+        }
+    }
+    return RF_OK;
+}

@@ -1,0 +1,12 @@
+/* The rules of a scenario's "update" that need the model. */
+#ifndef RF_PLANNER_PLAN_UPDATE_RULES_H
+#define RF_PLANNER_PLAN_UPDATE_RULES_H
+
+#include "planner/plan/plan.h"
+
+/* RF_ERR_CONFIG for a "match" that no tensor has, with the nearest fix, and for
+ * the weights of a checkpoint, which have no second state. */
+enum rf_status rf_update_check(const struct rf_plan *plan,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+#endif

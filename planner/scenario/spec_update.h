@@ -1,0 +1,48 @@
+/*
+ * The update that precedes each refit of a scenario: which elements a training
+ * step changes. Its formula is in worker/content/update.h.
+ */
+#ifndef RF_PLANNER_SCENARIO_SPEC_UPDATE_H
+#define RF_PLANNER_SCENARIO_SPEC_UPDATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/json.h"
+#include "planner/scenario/spec_fields.h"
+
+/* What changes together, and how far. */
+enum rf_update_pattern {
+    RF_UPDATE_ADAM,    /* elements, by as many ulps as a step of Adam */
+    RF_UPDATE_UNIFORM, /* elements, by one ulp */
+    RF_UPDATE_ROWS,    /* of the tensor's last dimension */
+    RF_UPDATE_BLOCKS,  /* of 128 elements */
+    RF_UPDATE_EXPERTS, /* whole tensors of experts; of others, elements */
+};
+
+struct rf_update_density {
+    char *match; /* fnmatch(3) pattern of tensor names, with {L} and {E} */
+    double density;
+};
+
+struct rf_update_spec {
+    bool given;     /* false: every element changes */
+    double density; /* share of elements that a step changes, 0 to 1 */
+    enum rf_update_pattern pattern;
+    uint32_t every; /* steps before each refit */
+    uint64_t seed;
+    struct rf_update_density *densities; /* the first match counts */
+    uint32_t n_densities;
+};
+
+extern const struct rf_spec_field rf_update_fields[];
+
+/* The share of elements of tensors called `name` that a step changes. */
+double rf_update_density_of(const struct rf_update_spec *update,
+                            const char *name);
+
+/* Frees the members. */
+void rf_update_spec_free(struct rf_update_spec *update);
+
+#endif

@@ -1,0 +1,123 @@
+#!/bin/bash
+# Refits of what a training step changed: every encoding with every method and
+# strategy, and what is refused.
+# shellcheck source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+cluster() { # MEMBERS_OF_THE_SCENARIO
+    cat >cluster.json <<EOF
+{"name": "t", "launch": {"method": "local"},
+ "nodes": [{"host": "localhost", "slots": 6}],
+ "model": {"megatron": {"num_layers": 2, "hidden_size": 64,
+           "num_attention_heads": 8, "vocab_size": 1000, "swiglu": true}},
+ "scenarios": [{"name": "x", "mode": "disaggregated", "train": {"tp": 2},
+                "infer": {"tp": 2, "dp": 2}, "warmup": 1, "iterations": 1,
+                "yardstick": false, $1}]}
+EOF
+}
+
+encodings() { # prints the names as a list
+    "$coord" plan cluster.json --set 'scenarios.*.encoding=nonesuch' 2>&1 |
+        sed -n 's/.* must be one of \(.*\), not .*/[\1]/p'
+}
+
+sent='([.iterations[-1].ranks[].sent_bytes] | add)'
+
+# The four ranks of the destinations' two replicas get some 2 % of the elements,
+# each with its position.
+test_every_encoding_is_verified() {
+    local members='"method": "tcp", "update": {"density": 0.02}'
+    cluster "$members"
+    cluster "$members, \"encoding\": $(encodings)"
+    coord_exits 0 cluster.json
+    expect_json results/*/x-encoding=dense.json "$sent >= .model.bytes"
+    for result in results/*/x-encoding=*.json; do
+        expect_json "$result" '.status == "ok" and
+            .verification.mismatched_bytes == 0'
+    done
+    expect_json results/*/x-encoding=auto.json "$sent < .model.bytes / 10"
+    expect_json results/*/x-encoding=auto+diff.json "$sent < .model.bytes / 20"
+    files=(results/*/x-*.json)
+    [ ${#files[@]} -ge 11 ] || fail "encodings are missing"
+}
+
+test_every_method_and_every_strategy_is_verified() {
+    strategies=$("$RF_TOP/tests/lib/strategies" "$coord" | jq -R . | jq -sc .)
+    cluster '"update": {"density": 0.05}, "encoding": "auto+diff",
+             "method": "tcp", "strategy": '"$strategies"
+    coord_exits 0 cluster.json -o by-strategy
+    cluster '"update": {"density": 0.05}, "encoding": "auto+diff",
+             "method": ["host", "shm", "disk"], "disk": {"folder": "'"$PWD"'"},
+             "strategy": "broadcast"'
+    coord_exits 0 cluster.json -o by-method
+    files=(by-*/*/x-*.json)
+    [ ${#files[@]} = $((3 + $(jq length <<<"$strategies"))) ] ||
+        fail "members are missing"
+    for result in "${files[@]}"; do
+        expect_json "$result" '.status == "ok" and
+            .bound.ms == null and .schedule_bound.ms == null'
+    done
+}
+
+test_every_pattern_is_verified() {
+    cluster '"method": "tcp", "encoding": "auto",
+             "update": {"density": 0.1, "every": 3, "seed": 5, "pattern":
+                        ["adam", "uniform", "rows", "blocks", "experts"]}'
+    coord_exits 0 cluster.json
+    for result in results/*/x-*.json; do
+        expect_json "$result" '.status == "ok" and
+            .scenario.update.every == 3 and .scenario.update.seed == 5'
+    done
+}
+
+test_a_wrong_byte_is_found() {
+    cluster '"method": "tcp", "update": {"density": 0.01},
+             "encoding": "gap8+diff"'
+    REFIT_TEST_FLIP=4:1 coord_exits 3 cluster.json
+    expect_json results/*/x.json '.verification.mismatched_bytes > 0'
+}
+
+test_a_rank_lost_on_the_way_is_named() {
+    cluster '"method": "tcp", "update": {"density": 0.01}, "encoding": "auto"'
+    REFIT_TEST_EXIT=3:1 coord_exits 1 cluster.json
+    expect_text err 'rank 3: '
+}
+
+test_a_result_is_run_again() {
+    cluster '"update": {"density": 0.01, "densities": [{"match": "*norm*",
+             "density": 0}]}, "encoding": "auto"'
+    coord_exits 0 cluster.json
+    coord_exits 0 rerun results/*/x.json
+}
+
+refused() { # MEMBERS TEXT [OPTION...]
+    cluster "$1"
+    coord_exits 2 cluster.json "${@:3}"
+    expect_text err "$2"
+}
+
+test_what_cannot_be_is_refused() {
+    refused '"update": {"density": 1.5}' \
+        '\$\.scenarios\[0\]\.update\.density: .*from 0 to 1, not 1\.5'
+    refused '"update": {"pattern": "rows"}' 'update.*density'
+    refused '"update": {"density": 0.1, "pattern": "row"}' 'rows'
+    refused '"update": {"density": 0.1, "densities": [{"match": "nonesuch*",
+             "density": 1}]}' 'no tensor is called "nonesuch\*"'
+    refused '"update": {"density": 0.1, "densities": [{"match": "*"}]}' \
+        'densities\[0\].*density'
+    refused '"encoding": "auto"' 'needs "update"'
+    refused '"encoding": "gap9", "update": {"density": 0.1}' 'gap8'
+    refused '"encoding": "auto", "update": {"density": 0.1}, "method": "nccl"' \
+        'encoding auto: method nccl moves whole weights'
+    cluster '"encoding": "auto", "update": {"density": 0.1}'
+    coord_exits 2 cluster.json --set 'scenarios.*.train.dtype=float32' \
+        --set 'scenarios.*.infer.dtype=bfloat16'
+    expect_text err 'another dtype in training than in inference'
+}
+
+test_no_prediction_is_better_than_a_wrong_one() {
+    cluster '"encoding": ["dense", "auto"], "update": {"density": 0.1}'
+    run_coord predict cluster.json --set links.copy_gbytes_per_s=10
+    expect_text out 'the time of encoding auto is not modelled'
+}
+run_tests

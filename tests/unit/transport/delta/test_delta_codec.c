@@ -1,0 +1,338 @@
+/* The codec of changes: random ops of ranks that hold what an earlier version
+ * left, encoded in chunks of any size, against running the ops. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "tests/lib/random_ops.h"
+#include "tests/unit/unit.h"
+#include "transport/delta/delta_codec.h"
+
+#define RANKS 3
+#define VERSION 7
+
+static const uint32_t densities[] = {0,     20,   700, 5000,
+                                     30000, 65536}; /* of 2^16
+                                                                       */
+
+struct world {
+    struct random_ops ops;
+    void *found[RANKS][RF_MEM_COUNT], *wanted[RANKS][RF_MEM_COUNT];
+    void *shadow[RANKS];
+    struct rf_delta_codec *codec[RANKS];
+};
+
+static uint32_t narrowest(const struct rf_schedule *schedule)
+{
+    uint32_t least = 8;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        least = RF_MIN(least, rf_form_item(schedule->ops[i].from));
+    }
+    return least;
+}
+
+/* Changes about `density` of the elements of two bytes, a little or a lot. */
+static void update(void *memory, uint64_t bytes, uint32_t density,
+                   uint64_t seed)
+{
+    uint16_t *at = memory;
+    for (uint64_t i = 0; i < bytes / 2; i++) {
+        const uint64_t random = rf_mix64(seed + i);
+        if ((random & 0xffff) < density) {
+            at[i] = (uint16_t)(random >> 20 & 7 ? at[i] + 1u : random >> 32);
+        }
+    }
+}
+
+static void make_world(struct world *world, uint64_t seed, uint32_t density,
+                       enum rf_encoding encoding)
+{
+    const struct random_ops_options options = {.seed = seed,
+                                               .n_ranks = RANKS,
+                                               .n_nodes = 1,
+                                               .n_steps = 30,
+                                               .relays = true,
+                                               .staging = true,
+                                               .large_bytes = 400000};
+    random_ops_make(&options, &world->ops);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        const uint64_t train = world->ops.bytes[r][RF_MEM_TRAIN];
+        for (uint32_t mem = 0; mem < RF_MEM_COUNT; mem++) {
+            const uint64_t bytes = rf_align_up(world->ops.bytes[r][mem] + 1, 8);
+            world->wanted[r][mem] = rf_xcalloc(bytes, 1);
+            world->found[r][mem] = rf_xcalloc(bytes, 1);
+        }
+        world->shadow[r] = rf_xcalloc(rf_align_up(train + 1, 8), 1);
+        random_ops_fill(r, 0, world->shadow[r], train);
+        random_ops_fill(r, 0, world->wanted[r][RF_MEM_TRAIN], train);
+    }
+    random_ops_run(&world->ops, world->wanted);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        void **found = world->found[r], **wanted = world->wanted[r];
+        const struct rf_delta_codec_how how = {
+            .encoding = encoding,
+            .schedule = &world->ops.all,
+            .world = &world->ops.world,
+            .rank = r,
+            .now = found[RF_MEM_TRAIN],
+            .shadow = world->shadow[r],
+            .bytes = rf_align_up(world->ops.bytes[r][RF_MEM_TRAIN], 8),
+            .unit = narrowest(&world->ops.all)};
+        memcpy(found[RF_MEM_INFER], wanted[RF_MEM_INFER],
+               world->ops.bytes[r][RF_MEM_INFER]);
+        update(wanted[RF_MEM_TRAIN], world->ops.bytes[r][RF_MEM_TRAIN], density,
+               seed + r);
+        memcpy(found[RF_MEM_TRAIN], wanted[RF_MEM_TRAIN],
+               world->ops.bytes[r][RF_MEM_TRAIN]);
+        world->codec[r] = rf_delta_codec_create(&how);
+        ck_assert_ptr_nonnull(world->codec[r]);
+        rf_delta_codec_begin(world->codec[r], VERSION);
+    }
+    random_ops_run(&world->ops, world->wanted);
+}
+
+static void free_world(struct world *world)
+{
+    for (uint32_t r = 0; r < RANKS; r++) {
+        rf_delta_codec_destroy(world->codec[r]);
+        for (uint32_t mem = 0; mem < RF_MEM_COUNT; mem++) {
+            free(world->wanted[r][mem]);
+            free(world->found[r][mem]);
+        }
+        free(world->shadow[r]);
+    }
+    random_ops_free(&world->ops);
+}
+
+/* An op through the codecs of both its ranks; returns the bytes sent. */
+static uint64_t carry(struct world *world, const struct rf_op *op)
+{
+    const uint8_t *src =
+        (uint8_t *)world->found[op->src][op->src_mem] + op->src_offset;
+    uint8_t *dst =
+        (uint8_t *)world->found[op->dst][op->dst_mem] + op->dst_offset;
+    AUTO_FREE uint8_t *wire = rf_xmalloc(RF_CHUNK_BYTES);
+    struct rf_coder from, to;
+    uint64_t bytes = 0;
+    rf_coder_of(op, rf_delta_codec_of(world->codec[op->src]), &from);
+    rf_coder_of(op, rf_delta_codec_of(world->codec[op->dst]), &to);
+    for (uint64_t at = 0; at < from.shape.total_items;) {
+        struct rf_chunk chunk = {at, from.shape.total_items - at,
+                                 RF_CHUNK_BYTES};
+        from.codec->encode(&from, src, &chunk, wire);
+        ck_assert(rf_coder_takes(&to, &chunk));
+        ck_assert_uint_eq(chunk.items % to.width, 0);
+        ck_assert(to.codec->decode(&to, &chunk, wire, dst));
+        at += chunk.items;
+        bytes += chunk.bytes;
+    }
+    return bytes;
+}
+
+static void assert_all_there(const struct world *world)
+{
+    for (uint32_t r = 0; r < RANKS; r++) {
+        ck_assert(memcmp(world->found[r][RF_MEM_INFER],
+                         world->wanted[r][RF_MEM_INFER],
+                         world->ops.bytes[r][RF_MEM_INFER]) == 0);
+    }
+}
+
+#define CASES ((RF_ENCODINGS - 1) * (int)RF_ARRAY_SIZE(densities))
+
+LOOP_TEST(test_every_encoding_carries_every_density, CASES)
+{
+    const enum rf_encoding encoding =
+        (enum rf_encoding)(1 + _i % (RF_ENCODINGS - 1));
+    struct world world = {.codec = {NULL}};
+    make_world(&world, (uint64_t)_i, densities[_i / (RF_ENCODINGS - 1)],
+               encoding);
+    for (size_t i = 0; i < world.ops.all.n_ops; i++) {
+        carry(&world, &world.ops.all.ops[i]);
+    }
+    assert_all_there(&world);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        rf_delta_codec_commit(world.codec[r]);
+    }
+    free_world(&world);
+}
+
+/* Few changes are few bytes, also where they are forwarded. */
+TEST(test_forwarded_changes_stay_encoded)
+{
+    struct world world = {.codec = {NULL}};
+    uint64_t first = 0, forwarded = 0, whole = 0;
+    make_world(&world, 3, 700, RF_ENCODING_AUTO);
+    for (size_t i = 0; i < world.ops.all.n_ops; i++) {
+        const struct rf_op *op = &world.ops.all.ops[i];
+        const uint64_t bytes = carry(&world, op);
+        if (op->src_mem == RF_MEM_STAGE || op->dst_mem == RF_MEM_STAGE) {
+            ck_assert_uint_ge(bytes, rf_op_bytes(op)); /* without a base */
+            continue;
+        }
+        whole += rf_op_bytes(op);
+        *(op->dep == RF_NO_OP ? &first : &forwarded) += bytes;
+    }
+    ck_assert_uint_gt(forwarded, 0);
+    ck_assert_uint_lt(10 * (first + forwarded), whole);
+    assert_all_there(&world);
+    free_world(&world);
+}
+
+LOOP_TEST(test_copies_store_what_differs, 20)
+{
+    struct world world = {.codec = {NULL}};
+    make_world(&world, (uint64_t)_i, densities[_i % 6], RF_ENCODING_AUTO);
+    for (size_t i = 0; i < world.ops.all.n_ops; i++) {
+        const struct rf_op *op = &world.ops.all.ops[i];
+        struct rf_coder coder;
+        uint64_t random = (uint64_t)i;
+        rf_coder_of(op, rf_delta_codec_of(world.codec[op->src]), &coder);
+        /* Portions end anywhere. */
+        for (uint64_t at = 0, n; at < coder.shape.total_items; at += n) {
+            random = rf_mix64(random + 1);
+            n = RF_MIN(coder.shape.total_items - at, 1 + random % 50000);
+            rf_coder_copy(
+                &coder, at, n,
+                (uint8_t *)world.found[op->dst][op->dst_mem] + op->dst_offset,
+                (uint8_t *)world.found[op->src][op->src_mem] + op->src_offset,
+                true);
+        }
+    }
+    assert_all_there(&world);
+    free_world(&world);
+}
+
+/* One op of 64 Ki elements from rank 0 to rank 1, with few changes. */
+struct one_op {
+    struct rf_schedule schedule;
+    struct rf_world world;
+    struct rf_rank ranks[2];
+    struct rf_op op;
+    uint16_t now[65536], shadow[65536], there[65536];
+    struct rf_delta_codec *codec;
+    struct rf_coder coder;
+    struct rf_chunk chunk;
+    uint8_t wire[RF_CHUNK_BYTES];
+};
+
+static void make_one(struct one_op *one, enum rf_encoding encoding)
+{
+    struct rf_op op = {.dst = 1,
+                       .dep = RF_NO_OP,
+                       .dst_mem = RF_MEM_INFER,
+                       .from = {RF_BF16},
+                       .wire = {RF_BF16},
+                       .to = {RF_BF16}};
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        op.box.extent[d] = d == RF_BOX_DIMS - 1 ? 65536 : 1;
+        op.src_stride[d] = op.dst_stride[d] = 2;
+    }
+    one->op = op;
+    one->schedule = (struct rf_schedule){.ops = &one->op, .n_ops = 1};
+    one->world = (struct rf_world){.ranks = one->ranks, .n_ranks = 2};
+    for (uint32_t i = 0; i < 65536; i++) {
+        one->now[i] = one->shadow[i] = one->there[i] = (uint16_t)rf_mix64(i);
+        one->now[i] = (uint16_t)(one->now[i] + (i % 97 == 5));
+    }
+    one->codec = rf_delta_codec_create(
+        &(struct rf_delta_codec_how){.encoding = encoding,
+                                     .schedule = &one->schedule,
+                                     .world = &one->world,
+                                     .now = one->now,
+                                     .shadow = one->shadow,
+                                     .bytes = sizeof(one->now),
+                                     .unit = 2});
+    rf_delta_codec_begin(one->codec, VERSION);
+    rf_coder_of(&one->op, rf_delta_codec_of(one->codec), &one->coder);
+    one->chunk =
+        (struct rf_chunk){0, one->coder.shape.total_items, RF_CHUNK_BYTES};
+    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    ck_assert_uint_eq(one->chunk.items, sizeof(one->now));
+}
+
+static bool take(struct one_op *one)
+{
+    return one->coder.codec->decode(&one->coder, &one->chunk, one->wire,
+                                    one->there);
+}
+
+/* What did not change is not written: it keeps what it holds, even if that is
+ * wrong. */
+TEST(test_unchanged_elements_are_not_written)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_AUTO);
+    for (uint32_t i = 0; i < 65536; i++) {
+        one->there[i] = i % 97 == 5 ? one->there[i] : 0xABCD;
+    }
+    ck_assert(take(one));
+    for (uint32_t i = 0; i < 65536; i++) {
+        ck_assert_uint_eq(one->there[i], i % 97 == 5 ? one->now[i] : 0xABCD);
+    }
+    rf_delta_codec_destroy(one->codec);
+}
+
+LOOP_TEST(test_a_damaged_chunk_is_refused, RF_ENCODINGS - 1)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    uint64_t refused = 0, tries = 0;
+    make_one(one, (enum rf_encoding)(_i + 1));
+    for (uint64_t at = 0; at < one->chunk.bytes; at += 1 + at % 7) {
+        one->wire[at] ^= (uint8_t)(1u << at % 8);
+        refused += !take(one);
+        tries++;
+        one->wire[at] ^= (uint8_t)(1u << at % 8);
+    }
+    ck_assert_uint_eq(refused, tries);
+    one->chunk.bytes--;
+    ck_assert(!take(one));
+    one->chunk.bytes++;
+    one->chunk.items -= 2;
+    ck_assert(!take(one));
+    one->chunk.items += 2;
+    ck_assert(take(one));
+    ck_assert_mem_eq(one->there, one->now, sizeof(one->now));
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* Another version's changes would be applied to the wrong weights. */
+TEST(test_a_chunk_of_another_version_is_refused)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_GAP8_DIFF);
+    rf_delta_codec_begin(one->codec, VERSION + 1);
+    ck_assert(!take(one));
+    rf_delta_codec_begin(one->codec, VERSION);
+    ck_assert(take(one));
+    rf_delta_codec_destroy(one->codec);
+}
+
+TEST(test_commit_makes_the_shadow_what_was_sent)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_AUTO);
+    ck_assert_mem_ne(one->shadow, one->now, sizeof(one->now));
+    rf_delta_codec_commit(one->codec);
+    ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* Only what travels needs one. */
+TEST(test_copies_need_no_shadow)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    struct rf_delta_codec_how how;
+    make_one(one, RF_ENCODING_AUTO);
+    how = (struct rf_delta_codec_how){.schedule = &one->schedule,
+                                      .world = &one->world};
+    ck_assert(rf_delta_codec_needs_shadow(&how));
+    how.copies_inside = true;
+    ck_assert(!rf_delta_codec_needs_shadow(&how));
+    one->ranks[1].node = 1;
+    ck_assert(rf_delta_codec_needs_shadow(&how));
+    how.rank = 1;
+    ck_assert(!rf_delta_codec_needs_shadow(&how));
+    rf_delta_codec_destroy(one->codec);
+}

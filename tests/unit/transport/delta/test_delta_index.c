@@ -1,0 +1,122 @@
+/* The index of an arena's changes, against a loop. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "tests/unit/unit.h"
+#include "transport/delta/delta_index.h"
+#include "transport/delta/delta_scan.h"
+
+#define BYTES (3 * 65536 * 2 + 4096) /* more than three blocks of two bytes */
+
+struct arena {
+    uint8_t *now, *shadow;
+};
+
+static struct arena make_arena(uint64_t changes)
+{
+    struct arena arena = {rf_xmalloc(BYTES), rf_xmalloc(BYTES)};
+    for (size_t i = 0; i < BYTES; i++) {
+        arena.now[i] = arena.shadow[i] = (uint8_t)rf_mix64(i);
+    }
+    for (uint64_t i = 0; i < changes; i++) {
+        arena.now[rf_mix64(i * 977 + 1) % BYTES] ^= 1;
+    }
+    return arena;
+}
+
+static void free_arena(struct arena *arena)
+{
+    free(arena->now);
+    free(arena->shadow);
+}
+
+static bool finds_all(struct rf_delta_index *index, const struct arena *arena,
+                      uint64_t at, uint32_t n, uint32_t width)
+{
+    static uint16_t found[RF_DELTA_BLOCK];
+    const uint32_t all =
+        rf_delta_index_find(index, arena->now + at, n, width, found);
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t from = at + (uint64_t)i * width;
+        if (memcmp(arena->now + from, arena->shadow + from, width) != 0) {
+            if (k == all || found[k++] != i) {
+                return false;
+            }
+        }
+    }
+    return k == all;
+}
+
+static const struct {
+    uint32_t unit, width;
+    uint64_t changes;
+} kinds[] = {{1, 1, 3000}, {1, 2, 3000}, {2, 2, 100},   {2, 2, 300000},
+             {2, 4, 3000}, {2, 8, 9000}, {4, 8, 40000}, {8, 8, 1000}};
+
+LOOP_TEST(test_index_finds_what_a_loop_finds, RF_ARRAY_SIZE(kinds))
+{
+    const uint32_t width = kinds[_i].width;
+    struct arena arena = make_arena(kinds[_i].changes);
+    struct rf_delta_index *index =
+        rf_delta_index_create(arena.now, arena.shadow, BYTES, kinds[_i].unit);
+    ck_assert_ptr_nonnull(index);
+    ck_assert(finds_all(index, &arena, 0, RF_DELTA_BLOCK / width, width));
+    for (uint64_t i = 0; i < 300; i++) {
+        const uint64_t at = rf_mix64(i) % (BYTES / width) * width;
+        const uint64_t left = (BYTES - at) / width;
+        const uint64_t most = RF_MIN(left, i % 3 == 0 ? RF_DELTA_BLOCK : 700);
+        const uint32_t n = (uint32_t)(1 + rf_mix64(i + 1000) % most);
+        ck_assert(finds_all(index, &arena, at, n, width));
+    }
+    rf_delta_index_destroy(index);
+    free_arena(&arena);
+}
+
+TEST(test_index_is_of_the_weights_when_it_is_asked)
+{
+    struct arena arena = make_arena(1000);
+    struct rf_delta_index *index =
+        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2);
+    ck_assert(finds_all(index, &arena, 0, 5000, 2));
+    arena.now[100] ^= 0x40;
+    rf_delta_index_forget(index);
+    ck_assert(finds_all(index, &arena, 0, 5000, 2));
+    rf_delta_index_destroy(index);
+    free_arena(&arena);
+}
+
+/* Blocks that nobody asked for stay as they are. */
+TEST(test_commit_brings_the_shadow_up_to_date)
+{
+    struct arena arena = make_arena(5000);
+    struct rf_delta_index *index =
+        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2);
+    const uint64_t block = (uint64_t)RF_DELTA_BLOCK * 2;
+    ck_assert(finds_all(index, &arena, 0, 10, 2));
+    ck_assert(finds_all(index, &arena, 3 * block, 10, 2));
+    rf_delta_index_commit(index);
+    ck_assert_mem_eq(arena.shadow, arena.now, block);
+    ck_assert_mem_ne(arena.shadow + block, arena.now + block, 2 * block);
+    ck_assert_mem_eq(arena.shadow + 3 * block, arena.now + 3 * block,
+                     BYTES - 3 * block);
+    rf_delta_index_destroy(index);
+    free_arena(&arena);
+}
+
+TEST(test_index_knows_its_arena)
+{
+    struct arena arena = make_arena(1);
+    struct rf_delta_index *index =
+        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2);
+    ck_assert(rf_delta_index_has(index, arena.now));
+    ck_assert(rf_delta_index_has(index, arena.now + BYTES - 1));
+    ck_assert(!rf_delta_index_has(index, arena.now + BYTES));
+    ck_assert(!rf_delta_index_has(index, arena.now - 1));
+    ck_assert_ptr_eq(rf_delta_index_shadow(index, arena.now + 77),
+                     arena.shadow + 77);
+    rf_delta_index_destroy(index);
+    free_arena(&arena);
+}

@@ -1,0 +1,522 @@
+/* See delta_codec.h. */
+#include "transport/delta/delta_codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "transport/delta/delta_block.h"
+#include "transport/delta/delta_index.h"
+
+#define CHUNK_HEAD 12 /* version, checksum */
+#define BLOCK_HEAD 6  /* bytes, elements */
+#define CODEC_NUMBER 4
+#define COPY_ELEMENTS 4096 /* compared at a time */
+
+/* A chunk as received. */
+struct kept_chunk {
+    uint64_t first, items, bytes;
+    size_t at; /* in rf_delta_codec.bytes */
+};
+
+/* The chunks of an op that is forwarded. */
+struct kept_op {
+    bool wanted;
+    struct kept_chunk *chunks; /* ascending */
+    size_t n, capacity;
+};
+
+struct rf_delta_codec {
+    struct rf_codec codec;
+    struct rf_delta_codec_how how;
+    uint32_t version;
+    struct rf_delta_index *index; /* NULL without a shadow */
+    struct kept_op *kept;         /* by index in the schedule */
+    uint8_t *bytes;               /* of kept chunks */
+    size_t n_bytes, capacity;
+    uint16_t at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    uint8_t values[8 * (RF_DELTA_BLOCK + RF_DELTA_SLACK)];
+    uint8_t old[8 * (RF_DELTA_BLOCK + RF_DELTA_SLACK)];
+    struct rf_delta_scratch scratch;
+    uint8_t block[]; /* rf_delta_bound() bytes */
+};
+
+/* How each encoding writes positions and values. */
+static const struct {
+    bool chosen; /* by counts */
+    struct rf_delta_how how;
+} ways[] = {
+    [RF_ENCODING_AUTO] = {true, {RF_DELTA_GAP8, false}},
+    [RF_ENCODING_GAP8] = {false, {RF_DELTA_GAP8, false}},
+    [RF_ENCODING_IDX16] = {false, {RF_DELTA_IDX16, false}},
+    [RF_ENCODING_BITMAP] = {false, {RF_DELTA_BITMAP, false}},
+    [RF_ENCODING_RUNS] = {false, {RF_DELTA_RUNS, false}},
+    [RF_ENCODING_AUTO_DIFF] = {true, {RF_DELTA_GAP8, true}},
+    [RF_ENCODING_GAP8_DIFF] = {false, {RF_DELTA_GAP8, true}},
+    [RF_ENCODING_IDX16_DIFF] = {false, {RF_DELTA_IDX16, true}},
+    [RF_ENCODING_BITMAP_DIFF] = {false, {RF_DELTA_BITMAP, true}},
+    [RF_ENCODING_RUNS_DIFF] = {false, {RF_DELTA_RUNS, true}},
+};
+
+static struct rf_delta_codec *codec_of(const struct rf_coder *coder)
+{
+    return rf_container_of(coder->codec, struct rf_delta_codec, codec);
+}
+
+/* Of a chunk's blocks. */
+static uint64_t checksum(const uint8_t *in, uint64_t bytes)
+{
+    uint64_t sum = bytes;
+    for (; bytes >= 8; in += 8, bytes -= 8) {
+        uint64_t word;
+        memcpy(&word, in, 8);
+        sum = (sum ^ word) * RF_MIX64_FIRST;
+        sum ^= sum >> 32;
+    }
+    for (; bytes > 0; in++, bytes--) {
+        sum = (sum ^ *in) * RF_MIX64_SECOND;
+    }
+    return rf_mix64(sum);
+}
+
+/* --- runs of a stream ----------------------------------------------------- */
+
+/* The part of a run from item `first` of the stream on, of at most `items`. */
+struct run_part {
+    uint64_t src, dst; /* byte offsets */
+    uint64_t bytes;
+};
+
+static struct run_part part_at(const struct rf_copy_shape *shape,
+                               uint64_t first, uint64_t items)
+{
+    const uint64_t skip = first % shape->run_items;
+    struct run_part part;
+    rf_copy_run_at(shape, first / shape->run_items, &part.src, &part.dst);
+    part.src += skip;
+    part.dst += skip;
+    part.bytes = RF_MIN(shape->run_items - skip, items);
+    return part;
+}
+
+/* --- encoding ------------------------------------------------------------- */
+
+/* Fills at, values and old with the changes of `n` elements of an op whose
+ * source is `src`. */
+static uint32_t find_changes(struct rf_delta_codec *codec,
+                             const struct rf_coder *coder, uint64_t first,
+                             uint32_t n, const uint8_t *src)
+{
+    const uint32_t width = coder->width;
+    uint32_t found = 0;
+    for (uint32_t done = 0; done < n;) {
+        const struct run_part part =
+            part_at(&coder->shape, first + (uint64_t)done * width,
+                    (uint64_t)(n - done) * width);
+        const uint8_t *at = src + part.src;
+        const uint32_t more = rf_delta_index_find(
+            codec->index, at, (uint32_t)(part.bytes / width), width,
+            codec->at + found);
+        const size_t to = (size_t)found * width;
+        rf_delta_gather(at, codec->at + found, more, width, codec->values + to);
+        rf_delta_gather(rf_delta_index_shadow(codec->index, at),
+                        codec->at + found, more, width, codec->old + to);
+        for (uint32_t i = 0; i < more; i++) {
+            codec->at[found + i] = (uint16_t)(codec->at[found + i] + done);
+        }
+        found += more;
+        done += (uint32_t)(part.bytes / width);
+    }
+    return found;
+}
+
+/* How to encode `n` changes of `count` elements. */
+static struct rf_delta_how how_to(const struct rf_delta_codec *codec,
+                                  uint32_t count, uint32_t n, uint32_t width)
+{
+    struct rf_delta_how how = ways[codec->how.encoding].how;
+    how.diff &= width == 2;
+    if (n == 0) { /* runs are one or more */
+        return (struct rf_delta_how){RF_DELTA_GAP8, false};
+    }
+    if (ways[codec->how.encoding].chosen) {
+        /* Differences make positions no smaller: they are chosen alike. */
+        how.positions =
+            rf_delta_best(count, n, rf_delta_runs(codec->at, n), width);
+        how.diff &= how.positions != RF_DELTA_DENSE;
+    }
+    return how;
+}
+
+/* Encodes all of at most *count elements that fit `room` bytes into
+ * codec->block and sets *count to their number; returns the bytes. */
+static size_t encode_dense(const struct rf_coder *coder, uint64_t first,
+                           uint32_t *count, const void *src, uint64_t room)
+{
+    struct rf_delta_codec *codec = codec_of(coder);
+    const uint32_t width = coder->width;
+    const uint64_t fit = (room - RF_DELTA_HEADER_BYTES) / width;
+    const struct rf_delta_changes all = {.width = width,
+                                         .count = (uint32_t)RF_MIN(*count, fit),
+                                         .n = (uint32_t)RF_MIN(*count, fit),
+                                         .values = codec->values};
+    rf_copy_pack(&coder->shape, first, (uint64_t)all.n * width, codec->values,
+                 src, false);
+    *count = all.n;
+    return rf_delta_encode(&all, (struct rf_delta_how){RF_DELTA_DENSE, false},
+                           codec->block);
+}
+
+/* The same for the changes of at most *count elements. */
+static size_t encode_block(const struct rf_coder *coder, uint64_t first,
+                           uint32_t *count, const void *src, uint64_t room)
+{
+    struct rf_delta_codec *codec = codec_of(coder);
+    struct rf_delta_changes changes = {.width = coder->width,
+                                       .count = *count,
+                                       .at = codec->at,
+                                       .values = codec->values,
+                                       .old = codec->old};
+    changes.n = find_changes(codec, coder, first, *count, src);
+    for (;;) {
+        const struct rf_delta_how how =
+            how_to(codec, changes.count, changes.n, changes.width);
+        size_t bytes;
+        if (how.positions == RF_DELTA_DENSE) {
+            return encode_dense(coder, first, count, src, room);
+        }
+        bytes = rf_delta_encode(&changes, how, codec->block);
+        *count = changes.count;
+        if (bytes <= room) {
+            return bytes;
+        }
+        changes.count /= 2;
+        while (changes.n > 0 && changes.at[changes.n - 1] >= changes.count) {
+            changes.n--;
+        }
+    }
+}
+
+/* Whether an op's changes are known here. */
+static bool is_indexed(const struct rf_delta_codec *codec,
+                       const struct rf_op *op, const void *src)
+{
+    return codec->index != NULL && op->src_mem == RF_MEM_TRAIN &&
+           op->dst_mem == RF_MEM_INFER && rf_delta_index_has(codec->index, src);
+}
+
+static void encode_blocks(const struct rf_coder *coder, const void *src,
+                          struct rf_chunk *chunk, uint8_t *out)
+{
+    struct rf_delta_codec *codec = codec_of(coder);
+    const bool indexed = is_indexed(codec, coder->op, src);
+    const uint64_t least = BLOCK_HEAD + rf_delta_bound(1, coder->width);
+    const uint64_t room = chunk->bytes, items = chunk->items;
+    uint64_t used = CHUNK_HEAD, done = 0, last = 0;
+    /* A block like the last one would not fit: do not find that out by
+     * encoding it. */
+    while (done < items && used + RF_MAX(least, last) <= room) {
+        const uint64_t left = (items - done) / coder->width;
+        uint32_t count = (uint32_t)RF_MIN(left, RF_DELTA_BLOCK);
+        const uint64_t space = room - used - BLOCK_HEAD;
+        uint8_t *at = out + used + BLOCK_HEAD;
+        const size_t bytes = (indexed ? encode_block : encode_dense)(
+            coder, chunk->first + done, &count, src, space);
+        memcpy(at, codec->block, bytes);
+        rf_put_u32(at - BLOCK_HEAD, (uint32_t)bytes);
+        rf_put_u16(at - BLOCK_HEAD + 4, (uint16_t)(count - 1));
+        done += (uint64_t)count * coder->width;
+        last = BLOCK_HEAD + bytes;
+        used += last;
+    }
+    rf_put_u32(out, codec->version);
+    rf_put_u64(out + 4, checksum(out + CHUNK_HEAD, used - CHUNK_HEAD));
+    chunk->items = done;
+    chunk->bytes = used;
+}
+
+/* --- chunks that are forwarded -------------------------------------------- */
+
+static void keep(struct rf_delta_codec *codec, const struct rf_op *op,
+                 const struct rf_chunk *chunk, const void *in)
+{
+    struct kept_op *of = &codec->kept[op - codec->how.schedule->ops];
+    const uint64_t next =
+        of->n > 0 ? of->chunks[of->n - 1].first + of->chunks[of->n - 1].items
+                  : 0;
+    const struct kept_chunk one = {chunk->first, chunk->items, chunk->bytes,
+                                   codec->n_bytes};
+    if (!of->wanted || chunk->first != next) {
+        return;
+    }
+    if (codec->n_bytes + chunk->bytes > codec->capacity) {
+        const size_t wanted =
+            RF_MAX(codec->n_bytes + chunk->bytes, 2 * codec->capacity);
+        uint8_t *more = realloc(codec->bytes, wanted);
+        if (more == NULL) {
+            return; /* it travels dense */
+        }
+        codec->bytes = more;
+        codec->capacity = wanted;
+    }
+    memcpy(codec->bytes + codec->n_bytes, in, chunk->bytes);
+    codec->n_bytes += chunk->bytes;
+    RF_PUSH(of->chunks, of->n, of->capacity, one);
+}
+
+static const struct kept_chunk *find_kept(const struct rf_delta_codec *codec,
+                                          const struct rf_op *op,
+                                          const struct rf_chunk *chunk)
+{
+    const struct rf_schedule *schedule = codec->how.schedule;
+    const size_t dep = op->dep != RF_NO_OP
+                           ? rf_schedule_index(schedule, op->dep)
+                           : schedule->n_ops;
+    const struct kept_op *of = dep < schedule->n_ops ? &codec->kept[dep] : NULL;
+    size_t low = 0, high = of != NULL ? of->n : 0;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (of->chunks[middle].first < chunk->first) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return of != NULL && low < of->n && of->chunks[low].first == chunk->first &&
+                   of->chunks[low].items <= chunk->items &&
+                   of->chunks[low].bytes <= chunk->bytes
+               ? &of->chunks[low]
+               : NULL;
+}
+
+static void encode(const struct rf_coder *coder, const void *src,
+                   struct rf_chunk *chunk, void *out)
+{
+    const struct rf_delta_codec *codec = codec_of(coder);
+    const struct kept_chunk *kept = find_kept(codec, coder->op, chunk);
+    if (kept == NULL) {
+        encode_blocks(coder, src, chunk, out);
+        return;
+    }
+    memcpy(out, codec->bytes + kept->at, kept->bytes);
+    chunk->items = kept->items;
+    chunk->bytes = kept->bytes;
+}
+
+/* --- decoding ------------------------------------------------------------- */
+
+/* The first change at or after element `element`. */
+static uint32_t change_at(const struct rf_delta_changes *changes,
+                          const struct rf_delta_how *how, uint32_t from,
+                          uint32_t element)
+{
+    if (how->positions == RF_DELTA_DENSE) {
+        return element;
+    }
+    while (from < changes->n && changes->at[from] < element) {
+        from++;
+    }
+    return from;
+}
+
+static void apply(const struct rf_coder *coder,
+                  const struct rf_delta_changes *changes,
+                  const struct rf_delta_how *how, uint64_t first, uint8_t *dst)
+{
+    const uint32_t width = coder->width;
+    uint32_t from = 0;
+    for (uint32_t done = 0; done < changes->count;) {
+        const struct run_part part =
+            part_at(&coder->shape, first + (uint64_t)done * width,
+                    (uint64_t)(changes->count - done) * width);
+        const uint32_t next = done + (uint32_t)(part.bytes / width);
+        const uint32_t to = next == changes->count
+                                ? changes->n
+                                : change_at(changes, how, from, next);
+        rf_delta_apply(changes, *how, from, to, done, dst + part.dst);
+        from = to;
+        done = next;
+    }
+}
+
+static bool decode(const struct rf_coder *coder, const struct rf_chunk *chunk,
+                   const void *in, void *dst)
+{
+    struct rf_delta_codec *codec = codec_of(coder);
+    const uint8_t *at = in, *end = at + chunk->bytes;
+    uint64_t first = chunk->first;
+    const uint64_t last = first + chunk->items;
+    if (chunk->bytes < CHUNK_HEAD || rf_get_u32(at) != codec->version ||
+        rf_get_u64(at + 4) !=
+            checksum(at + CHUNK_HEAD, chunk->bytes - CHUNK_HEAD)) {
+        return false;
+    }
+    for (at += CHUNK_HEAD; end - at >= BLOCK_HEAD;) {
+        const uint32_t bytes = rf_get_u32(at);
+        const uint32_t count = (uint32_t)rf_get_u16(at + 4) + 1;
+        struct rf_delta_changes changes;
+        struct rf_delta_how how;
+        at += BLOCK_HEAD;
+        if (bytes > (uint64_t)(end - at) ||
+            (uint64_t)count * coder->width > last - first ||
+            !rf_delta_decode(at, bytes, count, coder->width, &codec->scratch,
+                             &changes, &how)) {
+            return false;
+        }
+        apply(coder, &changes, &how, first, dst);
+        first += (uint64_t)count * coder->width;
+        at += bytes;
+    }
+    if (at != end || first != last) {
+        return false;
+    }
+    keep(codec, coder->op, chunk, in);
+    return true;
+}
+
+/* --- copies inside a node ------------------------------------------------- */
+
+/* Stores the elements that differ. Portions may be cut inside an element. */
+static void copy_part(uint32_t width, uint8_t *dst, const uint8_t *src,
+                      size_t bytes)
+{
+    const size_t step = (size_t)COPY_ELEMENTS * width;
+    uint16_t at[COPY_ELEMENTS + RF_DELTA_SLACK];
+    for (size_t done = 0; done < bytes; done += step) {
+        const size_t n = RF_MIN(bytes - done, step) / width;
+        const size_t found =
+            rf_delta_scan(src + done, dst + done, n, width, at);
+        if (found > n / 4) {
+            memcpy(dst + done, src + done, n * width);
+            continue;
+        }
+        for (size_t i = 0; i < found; i++) {
+            const size_t where = done + (size_t)at[i] * width;
+            if (width == 2) {
+                memcpy(dst + where, src + where, 2);
+            } else {
+                memcpy(dst + where, src + where, width);
+            }
+        }
+    }
+}
+
+static void copy(const struct rf_coder *coder, uint64_t first, uint64_t n,
+                 void *dst, const void *src, bool streaming)
+{
+    (void)streaming;
+    while (n > 0) {
+        const struct run_part part = part_at(&coder->shape, first, n);
+        const bool whole = (first | part.bytes) % coder->width == 0;
+        copy_part(whole ? coder->width : 1, (uint8_t *)dst + part.dst,
+                  (const uint8_t *)src + part.src, part.bytes);
+        first += part.bytes;
+        n -= part.bytes;
+    }
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+/* Whether an op travels: it is more than a copy in memory. */
+static bool travels(const struct rf_delta_codec_how *how,
+                    const struct rf_op *op)
+{
+    const struct rf_rank *ranks = how->world->ranks;
+    return !how->copies_inside || ranks[op->src].node != ranks[op->dst].node;
+}
+
+bool rf_delta_codec_needs_shadow(const struct rf_delta_codec_how *how)
+{
+    const struct rf_schedule *schedule = how->schedule;
+    size_t i = 0;
+    while (i < schedule->n_ops && (schedule->ops[i].src != how->rank ||
+                                   schedule->ops[i].src_mem != RF_MEM_TRAIN ||
+                                   !travels(how, &schedule->ops[i]))) {
+        i++;
+    }
+    return i < schedule->n_ops;
+}
+
+/* Marks the ops of which the rank forwards what it receives. */
+static void mark_forwarded(struct rf_delta_codec *codec)
+{
+    const struct rf_schedule *schedule = codec->how.schedule;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        const size_t dep = op->src == codec->how.rank && op->dep != RF_NO_OP
+                               ? rf_schedule_index(schedule, op->dep)
+                               : schedule->n_ops;
+        if (dep < schedule->n_ops && op->src_mem == RF_MEM_INFER &&
+            travels(&codec->how, op)) {
+            codec->kept[dep].wanted = true;
+        }
+    }
+}
+
+struct rf_delta_codec *
+rf_delta_codec_create(const struct rf_delta_codec_how *how)
+{
+    struct rf_delta_codec *codec =
+        rf_calloc(1, sizeof(*codec) + rf_delta_bound(RF_DELTA_BLOCK, 8));
+    if (codec == NULL) {
+        return NULL;
+    }
+    codec->codec = (struct rf_codec){.number = CODEC_NUMBER,
+                                     .sizes_differ = true,
+                                     .encode = encode,
+                                     .decode = decode,
+                                     .copy = copy};
+    codec->how = *how;
+    codec->kept = rf_calloc(how->schedule->n_ops + 1, sizeof(*codec->kept));
+    if (how->shadow != NULL) {
+        codec->index =
+            rf_delta_index_create(how->now, how->shadow, how->bytes, how->unit);
+    }
+    if (codec->kept == NULL || (how->shadow != NULL && codec->index == NULL)) {
+        rf_delta_codec_destroy(codec);
+        return NULL;
+    }
+    mark_forwarded(codec);
+    return codec;
+}
+
+void rf_delta_codec_destroy(struct rf_delta_codec *codec)
+{
+    if (codec == NULL) {
+        return;
+    }
+    for (size_t i = 0; codec->kept != NULL && i < codec->how.schedule->n_ops;
+         i++) {
+        free(codec->kept[i].chunks);
+    }
+    rf_delta_index_destroy(codec->index);
+    free(codec->kept);
+    free(codec->bytes);
+    free(codec);
+}
+
+const struct rf_codec *rf_delta_codec_of(const struct rf_delta_codec *codec)
+{
+    return &codec->codec;
+}
+
+void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version)
+{
+    codec->version = version;
+    codec->n_bytes = 0;
+    for (size_t i = 0; i < codec->how.schedule->n_ops; i++) {
+        codec->kept[i].n = 0;
+    }
+    if (codec->index != NULL) {
+        rf_delta_index_forget(codec->index);
+    }
+}
+
+void rf_delta_codec_commit(struct rf_delta_codec *codec)
+{
+    if (codec->index != NULL) {
+        rf_delta_index_commit(codec->index);
+    }
+}

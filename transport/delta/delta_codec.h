@@ -1,0 +1,54 @@
+/*
+ * The codec of changes: an op carries only the elements that differ from what
+ * its destination holds. A chunk is
+ *
+ *     version: u32, checksum: u64, then blocks: bytes: u32, elements - 1: u16,
+ *     the block (transport/delta/delta_block.h)
+ *
+ * A rank that holds training weights compares them with their shadow, once
+ * (transport/delta/delta_index.h). Chunks received by an op that others wait
+ * for are kept as they are and forwarded. What has no base, in or from staging,
+ * and what was not kept travels dense. Inside a node, copies compare the source
+ * with the destination, and store what differs.
+ */
+#ifndef RF_TRANSPORT_DELTA_DELTA_CODEC_H
+#define RF_TRANSPORT_DELTA_DELTA_CODEC_H
+
+#include "planner/scenario/spec.h"
+#include "planner/schedule/schedule.h"
+#include "transport/codec/codec.h"
+
+struct rf_delta_codec;
+
+struct rf_delta_codec_how {
+    enum rf_encoding encoding;
+    const struct rf_schedule *schedule; /* of the rank's node */
+    const struct rf_world *world;
+    uint32_t rank;
+    bool copies_inside; /* ops inside a node are copies in memory */
+    const void *now;    /* its training arena, */
+    void *shadow;       /* the shadow; NULL: the rank encodes nothing from it */
+    uint64_t bytes;     /* and their size */
+    uint32_t unit;      /* bytes of the model's narrowest element */
+};
+
+/* Whether the rank compares its training arena with a shadow; reads neither of
+ * them. */
+bool rf_delta_codec_needs_shadow(const struct rf_delta_codec_how *how);
+
+/* The codec of one rank; what `how` points to must outlive it. Not for several
+ * threads. NULL: no memory. */
+struct rf_delta_codec *
+rf_delta_codec_create(const struct rf_delta_codec_how *how);
+void rf_delta_codec_destroy(struct rf_delta_codec *codec); /* NULL is fine */
+
+/* To be used in rf_method_env. */
+const struct rf_codec *rf_delta_codec_of(const struct rf_delta_codec *codec);
+
+/* Before an iteration: sources have changed. `version` is that of the weights,
+ * the same on all ranks. */
+void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version);
+/* After it: the shadow now has what the receivers have. */
+void rf_delta_codec_commit(struct rf_delta_codec *codec);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * The index of an arena's changes: a bit for each unit of `unit` bytes, the
+ * narrowest element in it. The arena is compared with its *shadow*, a copy of
+ * what the receivers hold, from front to back, whatever the tensors in it: a
+ * block of RF_DELTA_BLOCK units at once, when one of them is first asked for.
+ * Boxes, replicas and all widths are then cut from the bits.
+ */
+#ifndef RF_TRANSPORT_DELTA_DELTA_INDEX_H
+#define RF_TRANSPORT_DELTA_DELTA_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rf_delta_index;
+
+/* `now` and `shadow` have `bytes` bytes, a multiple of `unit` (1, 2, 4 or 8),
+ * and outlive the index. NULL: no memory. */
+struct rf_delta_index *rf_delta_index_create(const void *now, void *shadow,
+                                             uint64_t bytes, uint32_t unit);
+void rf_delta_index_destroy(struct rf_delta_index *index); /* NULL is fine */
+
+/* Whether `at` lies in the arena. */
+bool rf_delta_index_has(const struct rf_delta_index *index, const void *at);
+
+/* Where the shadow has what the arena has at `at`. */
+const uint8_t *rf_delta_index_shadow(const struct rf_delta_index *index,
+                                     const void *at);
+
+/* Forgets all bits: the arena has changed. */
+void rf_delta_index_forget(struct rf_delta_index *index);
+
+/* Writes the positions, ascending from 0 on, at which `n` elements of `width`
+ * bytes from `at` on have changed, to `out`, which has room for n; returns
+ * their number. n is at most RF_DELTA_BLOCK. */
+uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
+                             uint32_t n, uint32_t width, uint16_t *out);
+
+/* Brings the shadow up to date with the changes that were found. */
+void rf_delta_index_commit(struct rf_delta_index *index);
+
+#endif

@@ -1,0 +1,169 @@
+/*
+ * Updates. See update.h.
+ *
+ * Numbers of 16 bits and runs of constant length, which compilers vectorise
+ * with SSE2.
+ */
+#include "worker/content/update.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/compiler.h"
+#include "common/pattern.h"
+
+#define GROUP 65536u /* elements that turn() permutes */
+#define BLOCK 128u   /* of pattern "blocks" */
+#define RUN 64u      /* elements at a time */
+
+/* A bijection of 16 bits. */
+static inline uint16_t mix16(uint16_t x, uint16_t key)
+{
+    x ^= key;
+    x = (uint16_t)(x * 0xA7B5u);
+    x ^= (uint16_t)(x >> 7);
+    x = (uint16_t)(x * 0x6C4Du);
+    x ^= (uint16_t)(x >> 9);
+    x = (uint16_t)(x * 0x9E3Bu);
+    return (uint16_t)(x ^ x >> 8);
+}
+
+/* Keys of a group of units. */
+struct group_keys {
+    uint16_t turn, far;
+};
+
+static struct group_keys group_keys_of(const struct rf_update *update,
+                                       uint64_t group)
+{
+    const uint64_t mixed = rf_mix64(update->key ^ (group + 1));
+    return (struct group_keys){(uint16_t)mixed, (uint16_t)(mixed >> 16)};
+}
+
+/* Limits, of 2^16, of the shares of changes by 1, 2, 3, 8, 40 and 200 ulps. */
+static inline uint16_t distance_of(uint16_t drawn)
+{
+    return (uint16_t)(1 + (drawn >= 59179) + (drawn >= 61866) +
+                      5 * (drawn >= 63505) + 32 * (drawn >= 65012) +
+                      160 * (drawn >= 65471));
+}
+
+/* How far RUN units of a group, from `first` on, are from their first state. */
+static void moves_of(const struct rf_update *update,
+                     const struct group_keys *keys, uint16_t first,
+                     uint16_t moves[RUN])
+{
+    const uint16_t turns = (uint16_t)update->turns;
+    const uint16_t flip = update->second ? UINT16_MAX : 0;
+    const uint16_t adam = update->adam ? UINT16_MAX : 0;
+    for (uint32_t i = 0; i < RUN; i++) {
+        const uint16_t at = (uint16_t)(first + i);
+        const uint16_t turn = mix16(at, keys->turn);
+        const uint16_t less = turn < turns ? UINT16_MAX : 0;
+        const uint16_t far = distance_of(mix16(at, keys->far));
+        moves[i] = (uint16_t)((less ^ flip) & ((far & adam) | (1 & ~adam)));
+    }
+}
+
+/* Adds `n` moves to elements of `width` bytes. */
+static void add_moves(const uint16_t *moves, uint32_t n, uint32_t width,
+                      uint8_t *at)
+{
+    if (width == 2) {
+        for (uint32_t i = 0; i < n; i++) {
+            uint16_t value;
+            memcpy(&value, at + 2 * (size_t)i, 2);
+            value = (uint16_t)(value + moves[i]);
+            memcpy(at + 2 * (size_t)i, &value, 2);
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++, at += width) {
+        uint64_t value = 0;
+        memcpy(&value, at, width);
+        value += moves[i];
+        memcpy(at, &value, width);
+    }
+}
+
+static void apply_to_elements(const struct rf_update *update, uint64_t first,
+                              uint64_t count, uint32_t width, uint8_t *at)
+{
+    while (count > 0) {
+        const uint64_t group = first / GROUP, end = (group + 1) * GROUP;
+        const struct group_keys keys = group_keys_of(update, group);
+        uint64_t left = RF_MIN(count, end - first);
+        count -= left;
+        while (left > 0) {
+            const uint32_t skip = (uint32_t)(first % RUN);
+            const uint32_t n = (uint32_t)RF_MIN(left, RUN - skip);
+            uint16_t moves[RUN];
+            moves_of(update, &keys, (uint16_t)(first - skip), moves);
+            add_moves(moves + skip, n, width, at);
+            at += (size_t)n * width;
+            first += n;
+            left -= n;
+        }
+    }
+}
+
+/* Elements of a unit move by distances of their own. */
+static void apply_to_units(const struct rf_update *update, uint64_t first,
+                           uint64_t count, uint32_t width, uint8_t *at)
+{
+    while (count > 0) {
+        const uint64_t unit = first / update->unit_elements;
+        const uint64_t number = update->first_unit + unit;
+        const struct group_keys keys = group_keys_of(update, number / GROUP);
+        const bool less =
+            mix16((uint16_t)number, keys.turn) < (uint16_t)update->turns;
+        const uint64_t n =
+            RF_MIN(count, (unit + 1) * update->unit_elements - first);
+        if (less != update->second) {
+            const struct rf_update all = {
+                .key = update->key, .second = true, .adam = true};
+            apply_to_elements(&all, first, n, width, at);
+        }
+        at += n * width;
+        first += n;
+        count -= n;
+    }
+}
+
+void rf_update_apply(const struct rf_update *update, uint64_t first,
+                     uint64_t count, uint32_t width, void *elements)
+{
+    if (update->unit_elements > 0) {
+        apply_to_units(update, first, count, width, elements);
+    } else if (update->turns > 0 || update->second) {
+        apply_to_elements(update, first, count, width, elements);
+    }
+}
+
+struct rf_update rf_update_of(const struct rf_plan *plan, uint32_t family,
+                              uint32_t layer_index, uint32_t expert,
+                              uint64_t iteration)
+{
+    const struct rf_update_spec *spec = &plan->spec->update;
+    const struct rf_family *of = &plan->model->families[family];
+    const double changes = floor((double)((iteration + 1) * spec->every) *
+                                 rf_update_density_of(spec, of->name) * GROUP);
+    const uint64_t c = (uint64_t)changes;
+    struct rf_update update = {
+        .key = rf_mix64(rf_pattern_seed(family, layer_index, expert) ^
+                        rf_mix64(spec->seed + 1)),
+        .turns = (uint32_t)(c % GROUP),
+        .second = c / GROUP % 2 == 1,
+        .adam = spec->pattern != RF_UPDATE_UNIFORM};
+    if (spec->pattern == RF_UPDATE_ROWS) {
+        update.unit_elements = of->shape[of->ndim - 1];
+    } else if (spec->pattern == RF_UPDATE_BLOCKS) {
+        update.unit_elements = BLOCK;
+    } else if (spec->pattern == RF_UPDATE_EXPERTS && of->has_experts) {
+        update.key =
+            rf_mix64(rf_pattern_seed(family, 0, 0) ^ rf_mix64(spec->seed + 1));
+        update.unit_elements = rf_family_tensor_elements(of);
+        update.first_unit = (uint64_t)layer_index * of->n_experts + expert;
+    }
+    return update;
+}

@@ -119,6 +119,12 @@ CURVES = (
         "no scenario was measured on several numbers of nodes; run one of the "
         'same name with other "nodes" and name the run folders together',
     ),
+    (
+        curves.DENSITY,
+        "time by the share of elements that a step changes",
+        "no scenario was measured with several densities; run one with a list "
+        'such as "update": {"density": [0.01, 0.1]}',
+    ),
 )
 
 

@@ -1,4 +1,5 @@
-"""How the time grows: with the bytes that are moved, with ranks, with nodes."""
+"""How the time grows: with the bytes that are moved, with ranks, with nodes, with
+the share of weights that a step changes."""
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
@@ -27,6 +28,7 @@ class Axis:
     label: str
     value: object  # of a result and its plan, None where it is not known
     same: object  # equal for results of one series
+    called: object  # what sets a series apart, beside its method
 
 
 def _bytes(result, _):
@@ -52,6 +54,32 @@ def _nodes(_, plan):
     return len({memory[rank]["host"] for rank in _world_ranks(plan)})
 
 
+def _update(result):
+    return result.record.get("scenario", {}).get("update") or {}
+
+
+def _density(result, _):
+    return _update(result).get("density")
+
+
+def _encoding(result):
+    return result.record.get("scenario", {}).get("encoding", "dense")
+
+
+def _one_encoding(result):
+    step = {key: value for key, value in _update(result).items() if key != "density"}
+    return (
+        str(result.hosts),
+        results.text(result.row, "model"),
+        result.question("update"),
+        str(step),
+    )
+
+
+def _strategy(result):
+    return result.strategy
+
+
 def _one_setting(result):
     return (str(result.hosts), result.question("disk"))
 
@@ -66,9 +94,16 @@ def _one_family(result):
     )
 
 
-SIZE = Axis("size", "bytes that the inference ranks receive", _bytes, _one_setting)
-RANKS = Axis("ranks", "ranks", _ranks, _one_family)
-NODES = Axis("nodes", "nodes", _nodes, _one_family)
+SIZE = Axis("size", "bytes that the inference ranks receive", _bytes, _one_setting, _strategy)
+RANKS = Axis("ranks", "ranks", _ranks, _one_family, _strategy)
+NODES = Axis("nodes", "nodes", _nodes, _one_family, _strategy)
+DENSITY = Axis(
+    "density",
+    "share of elements that a step changes",
+    _density,
+    _one_encoding,
+    _encoding,
+)
 
 
 def series_of(axis, document):
@@ -96,8 +131,8 @@ def _in_bytes(value):
     return f"{value / size:.3g} {unit}"
 
 
-def _label(result, line):
-    label = style.literal(f"{result.method}, {result.strategy}")
+def _label(axis, result, line):
+    label = style.literal(f"{result.method}, {axis.called(result)}")
     if line is not None:
         label += f": {line.latency_ms:.3g} ms, {line.gbytes_per_s:.3g} GB/s"
     return label
@@ -148,7 +183,7 @@ def _draw_series(axes, axis, points, turn):
     )
     if line:
         _draw_line(axes, line, x, colour, dashes)
-    return Line2D([], [], linestyle=dashes, label=_label(first, line), **look)
+    return Line2D([], [], linestyle=dashes, label=_label(axis, first, line), **look)
 
 
 def draw(axis, found):

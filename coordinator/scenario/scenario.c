@@ -351,14 +351,15 @@ bool rf_scenario_listens_on(const struct rf_scenario *scenario, uint32_t node)
     return false;
 }
 
-/* Bytes of the copy that a rank compares its weights with; too many for one
- * whose ops all stay inside its node. */
+/* Bytes of the copy that a rank compares its weights with, and of its index of
+ * bfloat16; too many for one whose ops all stay inside its node. */
 static uint64_t shadow_bytes(const struct rf_scenario *scenario, uint32_t rank)
 {
     const bool travels = !scenario->method->copies_inside ||
                          scenario->schedule->inter_node_bytes > 0;
     return scenario->spec->encoding != RF_ENCODING_DENSE && travels
-               ? rf_plan_layout(scenario->plan, RF_TRAIN, rank)->arena_bytes
+               ? rf_plan_layout(scenario->plan, RF_TRAIN, rank)->arena_bytes /
+                     16 * 17
                : 0;
 }
 

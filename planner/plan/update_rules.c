@@ -22,6 +22,16 @@ enum rf_status rf_update_check(const struct rf_plan *plan, struct rf_err *err)
                           "those of a checkpoint: describe the model by its "
                           "\"config\" instead");
     }
+    for (uint32_t f = 0; update->given && f < plan->model->n_families; f++) {
+        if (!rf_form_equal(rf_plan_form(plan, RF_TRAIN, f),
+                           rf_plan_form(plan, RF_INFER, f))) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "update: %.200s has another dtype in training "
+                              "than in inference, where most of its changes "
+                              "would vanish: use one dtype",
+                              plan->model->families[f].name);
+        }
+    }
     for (uint32_t i = 0; i < update->n_densities; i++) {
         if (!matches_any(plan->model, update->densities[i].match)) {
             return rf_err_set(err, RF_ERR_CONFIG,

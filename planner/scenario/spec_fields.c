@@ -2,6 +2,7 @@
 #include "planner/scenario/spec_fields.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -32,7 +33,9 @@ static enum rf_status read_value(const struct rf_spec_field *field,
         *(uint64_t *)member = value;
         break;
     case RF_SPEC_SHARE:
-        return rf_jnode_number(object, field->key, 0, 1, member, err);
+        RF_TRY(rf_jnode_number(object, field->key, 0, 1, member, err));
+        *(double *)member = floor(*(double *)member * 1e9 + 0.5) / 1e9;
+        break;
     case RF_SPEC_TEXT:
         RF_TRY(rf_jnode_string(object, field->key, &text, err));
         *(char **)member = text != NULL ? rf_xstrdup(text) : NULL;

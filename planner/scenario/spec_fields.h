@@ -20,7 +20,8 @@ enum rf_spec_kind {
     RF_SPEC_U64,
     RF_SPEC_WORD,   /* an enum */
     RF_SPEC_SWITCH, /* one of two words for a bool, false first */
-    RF_SPEC_SHARE,  /* a double from 0 to 1, whose default is 0 */
+    RF_SPEC_SHARE,  /* a double from 0 to 1, by default 0, rounded to nine
+                       digits, as files have them */
     RF_SPEC_TEXT,   /* a copy, or NULL */
     RF_SPEC_OBJECT, /* with its own keys */
 };

@@ -7,21 +7,12 @@
 
 #include "common/mem.h"
 
-#define AT(member) .offset = offsetof(struct rf_update_spec, member)
-
-static enum rf_status read_density(const struct rf_jnode *node,
-                                   struct rf_update_density *out,
-                                   struct rf_err *err)
-{
-    static const char *const keys[] = {"match", "density", NULL};
-    const char *match = "";
-    RF_TRY(rf_jnode_check_keys(node, keys, err));
-    RF_TRY(rf_jnode_require(node, "match", err));
-    RF_TRY(rf_jnode_require(node, "density", err));
-    RF_TRY(rf_jnode_string(node, "match", &match, err));
-    out->match = rf_xstrdup(match);
-    return rf_jnode_number(node, "density", 0, 1, &out->density, err);
-}
+static const struct rf_spec_field density_fields[] = {
+    {"match", RF_SPEC_TEXT, .required = true,
+     .offset = offsetof(struct rf_update_density, match)},
+    {"density", RF_SPEC_SHARE, .required = true,
+     .offset = offsetof(struct rf_update_density, density)},
+    {.key = NULL}};
 
 static enum rf_status read_densities(const struct rf_jnode *node, void *out,
                                      const struct rf_spec_nodes *nodes,
@@ -30,7 +21,6 @@ static enum rf_status read_densities(const struct rf_jnode *node, void *out,
     struct rf_update_spec *update = out;
     const struct rf_jnode list = rf_jnode_get(node, "densities");
     const size_t n = json_array_size(list.value);
-    (void)nodes;
     if (list.value == NULL) {
         return RF_OK;
     }
@@ -43,7 +33,8 @@ static enum rf_status read_densities(const struct rf_jnode *node, void *out,
     update->n_densities = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
         const struct rf_jnode item = rf_jnode_at(&list, i);
-        RF_TRY(read_density(&item, &update->densities[i], err));
+        RF_TRY(rf_spec_fields_read(density_fields, &item, &update->densities[i],
+                                   nodes, err));
     }
     return RF_OK;
 }
@@ -53,14 +44,15 @@ static json_t *write_densities(const void *in,
 {
     const struct rf_update_spec *update = in;
     json_t *list = update->n_densities > 0 ? json_array() : NULL;
-    (void)nodes;
     for (uint32_t i = 0; i < update->n_densities; i++) {
-        const struct rf_update_density *one = &update->densities[i];
-        json_array_append_new(list, json_pack("{s:s, s:f}", "match", one->match,
-                                              "density", one->density));
+        json_array_append_new(
+            list,
+            rf_spec_fields_write(density_fields, &update->densities[i], nodes));
     }
     return list;
 }
+
+#define AT(member) .offset = offsetof(struct rf_update_spec, member)
 
 static const char *const patterns[] = {"adam",   "uniform", "rows",
                                        "blocks", "experts", NULL};

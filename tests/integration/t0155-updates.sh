@@ -47,11 +47,11 @@ test_every_method_and_every_strategy_is_verified() {
              "method": "tcp", "strategy": '"$strategies"
     coord_exits 0 cluster.json -o by-strategy
     cluster '"update": {"density": 0.05}, "encoding": "auto+diff",
-             "method": ["host", "shm", "disk"], "disk": {"folder": "'"$PWD"'"},
+             "method": ["host", "shm", "disk", "ucx"], "disk": {"folder": "'"$PWD"'"},
              "strategy": "broadcast"'
     coord_exits 0 cluster.json -o by-method
     files=(by-*/*/x-*.json)
-    [ ${#files[@]} = $((3 + $(jq length <<<"$strategies"))) ] ||
+    [ ${#files[@]} = $((4 + $(jq length <<<"$strategies"))) ] ||
         fail "members are missing"
     for result in "${files[@]}"; do
         expect_json "$result" '.status == "ok" and

@@ -308,15 +308,24 @@ static uint8_t *put_positions(const struct rf_delta_changes *changes,
     return out;
 }
 
+static uint8_t *put_header(struct rf_delta_how how, uint32_t n, uint8_t *out)
+{
+    out[0] = (uint8_t)(how.positions | (how.diff ? DIFF_BIT : 0));
+    rf_put_u16(out + 1, (uint16_t)(n >> 8));
+    out[3] = (uint8_t)n;
+    return out + HEADER_BYTES;
+}
+
+uint8_t *rf_delta_begin_dense(uint32_t count, uint8_t *out)
+{
+    return put_header((struct rf_delta_how){RF_DELTA_DENSE, false}, count, out);
+}
+
 size_t rf_delta_encode(const struct rf_delta_changes *changes,
                        struct rf_delta_how how, uint8_t *out)
 {
     const uint32_t n = changes->n;
-    uint8_t *at = out;
-    *at++ = (uint8_t)(how.positions | (how.diff ? DIFF_BIT : 0));
-    rf_put_u16(at, (uint16_t)(n >> 8));
-    at[2] = (uint8_t)n;
-    at += 3;
+    uint8_t *at = put_header(how, n, out);
     at = put_positions(changes, how.positions, at);
     if (how.diff) {
         return (size_t)(at - out) +

@@ -68,6 +68,10 @@ enum rf_delta_positions rf_delta_best(uint32_t count, uint32_t n, uint32_t runs,
 /* The number of runs of neighbouring changes. */
 uint32_t rf_delta_runs(const uint16_t *at, uint32_t n);
 
+/* Writes the header of a dense block of `count` elements; returns where they
+ * follow. */
+uint8_t *rf_delta_begin_dense(uint32_t count, uint8_t *out);
+
 /* Encodes changes into `out`, of rf_delta_bound() bytes; returns how many
  * bytes. With RF_DELTA_DENSE all elements must have changed. */
 size_t rf_delta_encode(const struct rf_delta_changes *changes,

@@ -13,7 +13,9 @@
 #define CHUNK_HEAD 12 /* version, checksum */
 #define BLOCK_HEAD 6  /* bytes, elements */
 #define CODEC_NUMBER 4
-#define COPY_ELEMENTS 4096 /* compared at a time */
+#define KEPT_PART 2 /* of what is forwarded, there is room for 1 in 2 bytes */
+#define BLOCKS_MAX UINT64_C(64) /* of a chunk: what waits behind it */
+#define COPY_ELEMENTS 4096      /* compared at a time */
 
 /* A chunk as received. */
 struct kept_chunk {
@@ -32,6 +34,7 @@ struct rf_delta_codec {
     struct rf_codec codec;
     struct rf_delta_codec_how how;
     uint32_t version;
+    uint32_t likely; /* elements whose changes have fitted a block */
     struct rf_delta_index *index; /* NULL without a shadow */
     struct kept_op *kept;         /* by index in the schedule */
     uint8_t *bytes;               /* of kept chunks */
@@ -65,20 +68,28 @@ static struct rf_delta_codec *codec_of(const struct rf_coder *coder)
     return rf_container_of(coder->codec, struct rf_delta_codec, codec);
 }
 
-/* Of a chunk's blocks. */
-static uint64_t checksum(const uint8_t *in, uint64_t bytes)
+/* Of a chunk: its place in the stream, and its blocks. */
+static uint64_t checksum(const struct rf_chunk *chunk, const uint8_t *in)
 {
-    uint64_t sum = bytes;
-    for (; bytes >= 8; in += 8, bytes -= 8) {
-        uint64_t word;
-        memcpy(&word, in, 8);
-        sum = (sum ^ word) * RF_MIX64_FIRST;
-        sum ^= sum >> 32;
+    uint64_t bytes = chunk->bytes - CHUNK_HEAD;
+    uint64_t lanes[4] = {chunk->first, chunk->items, chunk->bytes, 0};
+    uint64_t sum = 0;
+    in += CHUNK_HEAD;
+    for (; bytes >= sizeof(lanes); bytes -= sizeof(lanes)) {
+        for (int i = 0; i < 4; i++, in += 8) {
+            uint64_t word;
+            memcpy(&word, in, 8);
+            lanes[i] = (lanes[i] ^ word) * RF_MIX64_FIRST;
+            lanes[i] ^= lanes[i] >> 32;
+        }
     }
     for (; bytes > 0; in++, bytes--) {
         sum = (sum ^ *in) * RF_MIX64_SECOND;
     }
-    return rf_mix64(sum);
+    for (int i = 0; i < 4; i++) {
+        sum = rf_mix64(sum ^ lanes[i]);
+    }
+    return sum;
 }
 
 /* --- runs of a stream ----------------------------------------------------- */
@@ -150,49 +161,50 @@ static struct rf_delta_how how_to(const struct rf_delta_codec *codec,
     return how;
 }
 
-/* Encodes all of at most *count elements that fit `room` bytes into
- * codec->block and sets *count to their number; returns the bytes. */
+/* Encodes all of at most *count elements, as many as fit `room` bytes, into
+ * `out` and sets *count to their number; returns the bytes. */
 static size_t encode_dense(const struct rf_coder *coder, uint64_t first,
-                           uint32_t *count, const void *src, uint64_t room)
+                           uint32_t *count, const void *src, uint64_t room,
+                           uint8_t *out)
 {
-    struct rf_delta_codec *codec = codec_of(coder);
-    const uint32_t width = coder->width;
-    const uint64_t fit = (room - RF_DELTA_HEADER_BYTES) / width;
-    const struct rf_delta_changes all = {.width = width,
-                                         .count = (uint32_t)RF_MIN(*count, fit),
-                                         .n = (uint32_t)RF_MIN(*count, fit),
-                                         .values = codec->values};
-    rf_copy_pack(&coder->shape, first, (uint64_t)all.n * width, codec->values,
-                 src, false);
-    *count = all.n;
-    return rf_delta_encode(&all, (struct rf_delta_how){RF_DELTA_DENSE, false},
-                           codec->block);
+    const uint64_t fit = (room - RF_DELTA_HEADER_BYTES) / coder->width;
+    const uint32_t n = (uint32_t)RF_MIN(*count, fit);
+    rf_copy_pack(&coder->shape, first, (uint64_t)n * coder->width,
+                 rf_delta_begin_dense(n, out), src, false);
+    *count = n;
+    return RF_DELTA_HEADER_BYTES + (size_t)n * coder->width;
 }
 
 /* The same for the changes of at most *count elements. */
-static size_t encode_block(const struct rf_coder *coder, uint64_t first,
-                           uint32_t *count, const void *src, uint64_t room)
+static size_t encode_changes(const struct rf_coder *coder, uint64_t first,
+                             uint32_t *count, const void *src, uint64_t room,
+                             uint8_t *out)
 {
     struct rf_delta_codec *codec = codec_of(coder);
     struct rf_delta_changes changes = {.width = coder->width,
-                                       .count = *count,
+                                       .count = RF_MIN(*count, codec->likely),
                                        .at = codec->at,
                                        .values = codec->values,
                                        .old = codec->old};
-    changes.n = find_changes(codec, coder, first, *count, src);
+    changes.n = find_changes(codec, coder, first, changes.count, src);
     for (;;) {
         const struct rf_delta_how how =
             how_to(codec, changes.count, changes.n, changes.width);
         size_t bytes;
+        *count = changes.count;
         if (how.positions == RF_DELTA_DENSE) {
-            return encode_dense(coder, first, count, src, room);
+            return encode_dense(coder, first, count, src, room, out);
         }
         bytes = rf_delta_encode(&changes, how, codec->block);
-        *count = changes.count;
         if (bytes <= room) {
+            codec->likely = bytes <= room / 2
+                                ? RF_MIN(2 * codec->likely, RF_DELTA_BLOCK)
+                                : codec->likely;
+            memcpy(out, codec->block, bytes);
             return bytes;
         }
         changes.count /= 2;
+        codec->likely = changes.count;
         while (changes.n > 0 && changes.at[changes.n - 1] >= changes.count) {
             changes.n--;
         }
@@ -213,57 +225,58 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
     struct rf_delta_codec *codec = codec_of(coder);
     const bool indexed = is_indexed(codec, coder->op, src);
     const uint64_t least = BLOCK_HEAD + rf_delta_bound(1, coder->width);
-    const uint64_t room = chunk->bytes, items = chunk->items;
+    const uint64_t room = chunk->bytes;
+    const uint64_t items =
+        RF_MIN(chunk->items, BLOCKS_MAX * RF_DELTA_BLOCK * coder->width);
     uint64_t used = CHUNK_HEAD, done = 0, last = 0;
     /* A block like the last one would not fit: do not find that out by
      * encoding it. */
     while (done < items && used + RF_MAX(least, last) <= room) {
         const uint64_t left = (items - done) / coder->width;
         uint32_t count = (uint32_t)RF_MIN(left, RF_DELTA_BLOCK);
-        const uint64_t space = room - used - BLOCK_HEAD;
         uint8_t *at = out + used + BLOCK_HEAD;
-        const size_t bytes = (indexed ? encode_block : encode_dense)(
-            coder, chunk->first + done, &count, src, space);
-        memcpy(at, codec->block, bytes);
+        const size_t bytes = (indexed ? encode_changes : encode_dense)(
+            coder, chunk->first + done, &count, src, room - used - BLOCK_HEAD,
+            at);
         rf_put_u32(at - BLOCK_HEAD, (uint32_t)bytes);
         rf_put_u16(at - BLOCK_HEAD + 4, (uint16_t)(count - 1));
         done += (uint64_t)count * coder->width;
         last = BLOCK_HEAD + bytes;
         used += last;
     }
-    rf_put_u32(out, codec->version);
-    rf_put_u64(out + 4, checksum(out + CHUNK_HEAD, used - CHUNK_HEAD));
     chunk->items = done;
     chunk->bytes = used;
+    rf_put_u32(out, codec->version);
+    rf_put_u64(out + 4, checksum(chunk, out));
 }
 
 /* --- chunks that are forwarded -------------------------------------------- */
 
+/* Whether an op forwards all that `dep` brings. */
+static bool forwards(const struct rf_op *op, const struct rf_op *dep)
+{
+    return op->src_mem == RF_MEM_INFER &&
+           memcmp(&op->box, &dep->box, sizeof(op->box)) == 0;
+}
+
+/* A chunk that finds no room is not kept: it travels dense. */
 static void keep(struct rf_delta_codec *codec, const struct rf_op *op,
                  const struct rf_chunk *chunk, const void *in)
 {
     struct kept_op *of = &codec->kept[op - codec->how.schedule->ops];
-    const uint64_t next =
-        of->n > 0 ? of->chunks[of->n - 1].first + of->chunks[of->n - 1].items
-                  : 0;
     const struct kept_chunk one = {chunk->first, chunk->items, chunk->bytes,
                                    codec->n_bytes};
-    if (!of->wanted || chunk->first != next) {
+    if (!of->wanted || chunk->bytes > codec->capacity - codec->n_bytes) {
         return;
-    }
-    if (codec->n_bytes + chunk->bytes > codec->capacity) {
-        const size_t wanted =
-            RF_MAX(codec->n_bytes + chunk->bytes, 2 * codec->capacity);
-        uint8_t *more = realloc(codec->bytes, wanted);
-        if (more == NULL) {
-            return; /* it travels dense */
-        }
-        codec->bytes = more;
-        codec->capacity = wanted;
     }
     memcpy(codec->bytes + codec->n_bytes, in, chunk->bytes);
     codec->n_bytes += chunk->bytes;
     RF_PUSH(of->chunks, of->n, of->capacity, one);
+    for (size_t i = of->n - 1; i > 0 && of->chunks[i - 1].first > one.first;
+         i--) { /* they may arrive in any order */
+        of->chunks[i] = of->chunks[i - 1];
+        of->chunks[i - 1] = one;
+    }
 }
 
 static const struct kept_chunk *find_kept(const struct rf_delta_codec *codec,
@@ -348,9 +361,10 @@ static bool decode(const struct rf_coder *coder, const struct rf_chunk *chunk,
     const uint8_t *at = in, *end = at + chunk->bytes;
     uint64_t first = chunk->first;
     const uint64_t last = first + chunk->items;
-    if (chunk->bytes < CHUNK_HEAD || rf_get_u32(at) != codec->version ||
-        rf_get_u64(at + 4) !=
-            checksum(at + CHUNK_HEAD, chunk->bytes - CHUNK_HEAD)) {
+    if (chunk->bytes < CHUNK_HEAD ||
+        (chunk->first | chunk->items) % coder->width != 0 ||
+        rf_get_u32(at) != codec->version ||
+        rf_get_u64(at + 4) != checksum(chunk, at)) {
         return false;
     }
     for (at += CHUNK_HEAD; end - at >= BLOCK_HEAD;) {
@@ -388,7 +402,7 @@ static void copy_part(uint32_t width, uint8_t *dst, const uint8_t *src,
         const size_t n = RF_MIN(bytes - done, step) / width;
         const size_t found =
             rf_delta_scan(src + done, dst + done, n, width, at);
-        if (found > n / 4) {
+        if (found > n / 4) { /* then most lines differ */
             memcpy(dst + done, src + done, n * width);
             continue;
         }
@@ -406,7 +420,10 @@ static void copy_part(uint32_t width, uint8_t *dst, const uint8_t *src,
 static void copy(const struct rf_coder *coder, uint64_t first, uint64_t n,
                  void *dst, const void *src, bool streaming)
 {
-    (void)streaming;
+    if (coder->op->dst_mem != RF_MEM_INFER) { /* it holds no earlier weights */
+        rf_copy_range(&coder->shape, first, n, dst, src, streaming);
+        return;
+    }
     while (n > 0) {
         const struct run_part part = part_at(&coder->shape, first, n);
         const bool whole = (first | part.bytes) % coder->width == 0;
@@ -439,20 +456,36 @@ bool rf_delta_codec_needs_shadow(const struct rf_delta_codec_how *how)
     return i < schedule->n_ops;
 }
 
-/* Marks the ops of which the rank forwards what it receives. */
-static void mark_forwarded(struct rf_delta_codec *codec)
+/* Marks the ops of which the rank forwards what they bring; returns their bytes
+ * when whole. */
+static uint64_t find_forwarded(const struct rf_delta_codec_how *how,
+                               struct kept_op *kept)
 {
-    const struct rf_schedule *schedule = codec->how.schedule;
+    const struct rf_schedule *schedule = how->schedule;
+    uint64_t bytes = 0;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
-        const size_t dep = op->src == codec->how.rank && op->dep != RF_NO_OP
+        const size_t dep = op->src == how->rank && op->dep != RF_NO_OP
                                ? rf_schedule_index(schedule, op->dep)
                                : schedule->n_ops;
-        if (dep < schedule->n_ops && op->src_mem == RF_MEM_INFER &&
-            travels(&codec->how, op)) {
-            codec->kept[dep].wanted = true;
+        if (dep < schedule->n_ops && forwards(op, &schedule->ops[dep]) &&
+            travels(how, op) && !kept[dep].wanted) {
+            kept[dep].wanted = true;
+            bytes += rf_op_bytes(&schedule->ops[dep]);
         }
     }
+    return bytes;
+}
+
+uint64_t rf_delta_codec_bytes(const struct rf_delta_codec_how *how)
+{
+    struct kept_op *kept = rf_xcalloc(how->schedule->n_ops + 1, sizeof(*kept));
+    uint64_t bytes = find_forwarded(how, kept) / KEPT_PART;
+    free(kept);
+    if (rf_delta_codec_needs_shadow(how)) {
+        bytes += how->bytes + how->bytes / how->unit / 8;
+    }
+    return bytes;
 }
 
 struct rf_delta_codec *
@@ -469,16 +502,21 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
                                      .decode = decode,
                                      .copy = copy};
     codec->how = *how;
+    codec->likely = RF_DELTA_BLOCK;
     codec->kept = rf_calloc(how->schedule->n_ops + 1, sizeof(*codec->kept));
     if (how->shadow != NULL) {
         codec->index =
             rf_delta_index_create(how->now, how->shadow, how->bytes, how->unit);
     }
-    if (codec->kept == NULL || (how->shadow != NULL && codec->index == NULL)) {
+    if (codec->kept != NULL) {
+        codec->capacity =
+            (size_t)(find_forwarded(how, codec->kept) / KEPT_PART);
+        codec->bytes = rf_calloc(codec->capacity + 1, 1);
+    }
+    if (codec->bytes == NULL || (how->shadow != NULL && codec->index == NULL)) {
         rf_delta_codec_destroy(codec);
         return NULL;
     }
-    mark_forwarded(codec);
     return codec;
 }
 

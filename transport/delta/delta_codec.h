@@ -7,7 +7,7 @@
  *
  * A rank that holds training weights compares them with their shadow, once
  * (transport/delta/delta_index.h). Chunks received by an op that others wait
- * for are kept as they are and forwarded. What has no base, in or from staging,
+ * for are kept as they are, while there is room, and forwarded. What has no base, in or from staging,
  * and what was not kept travels dense. Inside a node, copies compare the source
  * with the destination, and store what differs.
  */
@@ -35,6 +35,10 @@ struct rf_delta_codec_how {
 /* Whether the rank compares its training arena with a shadow; reads neither of
  * them. */
 bool rf_delta_codec_needs_shadow(const struct rf_delta_codec_how *how);
+
+/* The memory that the rank's codec takes, shadow included, from how->bytes and
+ * how->unit. */
+uint64_t rf_delta_codec_bytes(const struct rf_delta_codec_how *how);
 
 /* The codec of one rank; what `how` points to must outlive it. Not for several
  * threads. NULL: no memory. */

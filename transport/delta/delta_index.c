@@ -120,9 +120,18 @@ static void commit_word(struct rf_delta_index *index, uint64_t first,
                         uint64_t word)
 {
     const uint32_t unit = index->unit;
+    if (word == UINT64_MAX) {
+        memcpy(index->shadow + first * unit, index->now + first * unit,
+               (size_t)unit * 64);
+        return;
+    }
     for (; word != 0; word &= word - 1) {
         const uint64_t at = (first + (uint64_t)__builtin_ctzll(word)) * unit;
-        memcpy(index->shadow + at, index->now + at, unit);
+        if (unit == 2) { /* a store, not a call */
+            memcpy(index->shadow + at, index->now + at, 2);
+        } else {
+            memcpy(index->shadow + at, index->now + at, unit);
+        }
     }
 }
 

@@ -106,17 +106,6 @@ static enum rf_status check_encoding(const struct rf_method_info *info,
                           "GPUs; use \"dense\", or a method in host memory",
                           encoding, info->name);
     }
-    for (uint32_t i = 0; i < plan->model->n_families; i++) {
-        if (!rf_form_equal(rf_plan_form(plan, RF_TRAIN, i),
-                           rf_plan_form(plan, RF_INFER, i))) {
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              "encoding %s: %.200s has another dtype in "
-                              "training than in inference; changes are "
-                              "found in equal ones: use \"dense\", or one "
-                              "dtype",
-                              encoding, plan->model->families[i].name);
-        }
-    }
     return RF_OK;
 }
 

@@ -65,24 +65,39 @@ static void moves_of(const struct rf_update *update,
     }
 }
 
-/* Adds `n` moves to elements of `width` bytes. */
+/* add_moves_<type>(): adds `n` moves to elements. */
+#define ADD_MOVES(type)                                                        \
+    static void add_moves_##type(const uint16_t *moves, uint32_t n,            \
+                                 uint8_t *at)                                  \
+    {                                                                          \
+        for (uint32_t i = 0; i < n; i++, at += sizeof(type)) {                 \
+            type value;                                                        \
+            memcpy(&value, at, sizeof(value));                                 \
+            value = (type)(value + moves[i]);                                  \
+            memcpy(at, &value, sizeof(value));                                 \
+        }                                                                      \
+    }
+ADD_MOVES(uint8_t)
+ADD_MOVES(uint16_t)
+ADD_MOVES(uint32_t)
+ADD_MOVES(uint64_t)
+
+/* The same for elements of `width` bytes. */
 static void add_moves(const uint16_t *moves, uint32_t n, uint32_t width,
                       uint8_t *at)
 {
-    if (width == 2) {
-        for (uint32_t i = 0; i < n; i++) {
-            uint16_t value;
-            memcpy(&value, at + 2 * (size_t)i, 2);
-            value = (uint16_t)(value + moves[i]);
-            memcpy(at + 2 * (size_t)i, &value, 2);
-        }
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++, at += width) {
-        uint64_t value = 0;
-        memcpy(&value, at, width);
-        value += moves[i];
-        memcpy(at, &value, width);
+    switch (width) {
+    case 1:
+        add_moves_uint8_t(moves, n, at);
+        break;
+    case 2:
+        add_moves_uint16_t(moves, n, at);
+        break;
+    case 4:
+        add_moves_uint32_t(moves, n, at);
+        break;
+    default:
+        add_moves_uint64_t(moves, n, at);
     }
 }
 
@@ -146,9 +161,9 @@ struct rf_update rf_update_of(const struct rf_plan *plan, uint32_t family,
 {
     const struct rf_update_spec *spec = &plan->spec->update;
     const struct rf_family *of = &plan->model->families[family];
-    const double changes = floor((double)((iteration + 1) * spec->every) *
-                                 rf_update_density_of(spec, of->name) * GROUP);
-    const uint64_t c = (uint64_t)changes;
+    const double share =
+        RF_MIN(1.0, spec->every * rf_update_density_of(spec, of->name));
+    const uint64_t c = (uint64_t)floor((double)(iteration + 1) * share * GROUP);
     struct rf_update update = {
         .key = rf_mix64(rf_pattern_seed(family, layer_index, expert) ^
                         rf_mix64(spec->seed + 1)),

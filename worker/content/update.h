@@ -1,13 +1,13 @@
 /*
  * The content of weights that training steps update a little: the pattern of
  * iteration 0 (common/pattern.h), with some elements in a second *state*.
- * Whether element e of a tensor is in it after s steps has a closed form:
+ * Whether element e of a tensor is in it before refit r has a closed form:
  *
- *     c = floor(s · density · 2^16)                 changes so far, in 2^16
+ *     c = floor(r · min(1, every · density) · 2^16)  changes so far, in 2^16
  *     second = (c >> 16 & 1) ^ (turn(e) < c mod 2^16)
  *
- * turn() permutes each 2^16 consecutive elements, so a step changes exactly its
- * share of them. An element in the second state is `distance` ulps further from
+ * turn() permutes each 2^16 consecutive elements, so the steps before a refit
+ * change exactly their share of them, and none twice. An element in the second state is `distance` ulps further from
  * zero than in the first: 1, or for steps of Adam as often 1, 2, 3, 8, 40 and
  * 200 as AdamW changed bfloat16 weights by 1, 2, 3-4, 5-16, 17-127 and more at a
  * learning rate of 1e-6: 90.3, 4.1, 2.5, 2.3, 0.7 and 0.1 % of the changes.
@@ -31,7 +31,7 @@ struct rf_update {
 };
 
 /* The tensor of `layer_index` and `expert` of a family after the steps before
- * `iteration`: spec.update.every for each, and for iteration 0 as many. */
+ * `iteration`; UINT64_MAX: before any. */
 struct rf_update rf_update_of(const struct rf_plan *plan, uint32_t family,
                               uint32_t layer_index, uint32_t expert,
                               uint64_t iteration);

@@ -300,16 +300,18 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
 {
     struct rf_trace *trace = attempt->method_env.trace;
     struct rf_phase_times times = {0};
-    int64_t start_ns, moved_ns, end_ns, quantized_ns = 0;
+    int64_t start_ns, moved_ns, end_ns, committed_ns = 0, quantized_ns = 0;
     enum rf_status status;
     if (attempt->delta != NULL) {
         rf_delta_codec_begin(attempt->delta, step->index + 1);
     }
     status = move_bytes(attempt, attempt->state, step, &start_ns, err);
+    moved_ns = rf_now_ns();
     if (status == RF_OK && attempt->delta != NULL) {
         rf_delta_codec_commit(attempt->delta);
+        committed_ns = rf_now_ns() - moved_ns;
+        moved_ns += committed_ns;
     }
-    moved_ns = rf_now_ns();
     if (status == RF_OK && attempt->quantizer != NULL) {
         status = attempt->memory->quantizer_run(attempt->quantizer,
                                                 &quantized_ns, err);
@@ -324,6 +326,7 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
         rf_trace_add(trace, &event);
     }
     attempt->method->timing(attempt->state, &times);
+    times.pack_ns += committed_ns;
     times.unpack_ns += quantized_ns;
     times.device_ns += quantized_ns;
     report_times(attempt, trace, &times, start_ns, end_ns, answer);

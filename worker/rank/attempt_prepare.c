@@ -152,6 +152,16 @@ static uint64_t arena_bytes(const struct rf_rank_attempt *attempt,
     }
 }
 
+/* The bytes of the model's narrowest element in training. */
+static uint32_t narrowest(const struct rf_plan *plan)
+{
+    uint32_t least = 8;
+    for (uint32_t f = 0; f < plan->model->n_families; f++) {
+        least = RF_MIN(least, rf_form_item(rf_plan_form(plan, RF_TRAIN, f)));
+    }
+    return least;
+}
+
 static struct rf_delta_codec_how
 how_to_encode(const struct rf_rank_attempt *attempt, uint32_t rank)
 {
@@ -160,17 +170,16 @@ how_to_encode(const struct rf_rank_attempt *attempt, uint32_t rank)
         .schedule = attempt->schedule,
         .world = attempt->task->world,
         .rank = rank,
-        .copies_inside = attempt->method->info->copies_inside};
+        .copies_inside = attempt->method->info->copies_inside,
+        .bytes = arena_bytes(attempt, rank, RF_MEM_TRAIN),
+        .unit = narrowest(attempt->plan)};
 }
 
-static uint64_t shadow_bytes(const struct rf_rank_attempt *attempt,
-                             uint32_t rank)
+static uint64_t codec_bytes(const struct rf_rank_attempt *attempt,
+                            uint32_t rank)
 {
     const struct rf_delta_codec_how how = how_to_encode(attempt, rank);
-    return how.encoding != RF_ENCODING_DENSE &&
-                   rf_delta_codec_needs_shadow(&how)
-               ? arena_bytes(attempt, rank, RF_MEM_TRAIN)
-               : 0;
+    return how.encoding != RF_ENCODING_DENSE ? rf_delta_codec_bytes(&how) : 0;
 }
 
 /* Host memory needed by all ranks of this rank's node. */
@@ -189,7 +198,7 @@ static uint64_t node_need(const struct rf_rank_attempt *attempt,
         if (attempt->method->info->memory != RF_HOST_MEMORY) {
             continue;
         }
-        need += quantized_bytes(attempt, r) + shadow_bytes(attempt, r);
+        need += quantized_bytes(attempt, r) + codec_bytes(attempt, r);
         for (int m = 0; m < RF_MEM_COUNT; m++) {
             need += arena_bytes(attempt, r, (enum rf_mem)m);
         }
@@ -277,38 +286,24 @@ static enum rf_status allocate(struct rf_rank_attempt *attempt,
     return RF_OK;
 }
 
-/* The bytes of the model's narrowest element in training. */
-static uint32_t narrowest(const struct rf_plan *plan)
-{
-    uint32_t least = 8;
-    for (uint32_t f = 0; f < plan->model->n_families; f++) {
-        least = RF_MIN(least, rf_form_item(rf_plan_form(plan, RF_TRAIN, f)));
-    }
-    return least;
-}
-
 /* The codec of changes, with its shadow. */
 static enum rf_status make_codec(struct rf_rank_attempt *attempt,
                                  struct rf_err *err)
 {
-    const struct rf_arena *train = &attempt->method_env.arena[RF_MEM_TRAIN];
-    const uint64_t bytes = shadow_bytes(attempt, attempt->env.rank);
     struct rf_delta_codec_how how = how_to_encode(attempt, attempt->env.rank);
     if (how.encoding == RF_ENCODING_DENSE) {
         return RF_OK;
     }
-    if (bytes > 0) {
+    if (rf_delta_codec_needs_shadow(&how)) {
         enum rf_status status =
-            attempt->memory->alloc(bytes, &attempt->shadow, err);
+            attempt->memory->alloc(how.bytes, &attempt->shadow, err);
         if (status != RF_OK) {
             rf_err_wrap(err, "shadow arena");
             return status;
         }
     }
-    how.now = train->base;
+    how.now = attempt->method_env.arena[RF_MEM_TRAIN].base;
     how.shadow = attempt->shadow.base;
-    how.bytes = bytes;
-    how.unit = narrowest(attempt->plan);
     attempt->delta = rf_delta_codec_create(&how);
     if (attempt->delta == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM,

@@ -2,6 +2,7 @@
  * left, encoded in chunks of any size, against running the ops. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/mem.h"
 #include "common/pattern.h"
@@ -45,6 +46,19 @@ static void update(void *memory, uint64_t bytes, uint32_t density,
     }
 }
 
+/* A training step, and what the destinations are to hold after the refit. */
+static void step(struct world *world, uint32_t density, uint32_t version)
+{
+    for (uint32_t r = 0; r < RANKS; r++) {
+        const uint64_t bytes = world->ops.bytes[r][RF_MEM_TRAIN];
+        update(world->wanted[r][RF_MEM_TRAIN], bytes, density, version + r);
+        memcpy(world->found[r][RF_MEM_TRAIN], world->wanted[r][RF_MEM_TRAIN],
+               bytes);
+        rf_delta_codec_begin(world->codec[r], version);
+    }
+    random_ops_run(&world->ops, world->wanted);
+}
+
 static void make_world(struct world *world, uint64_t seed, uint32_t density,
                        enum rf_encoding encoding)
 {
@@ -81,15 +95,10 @@ static void make_world(struct world *world, uint64_t seed, uint32_t density,
             .unit = narrowest(&world->ops.all)};
         memcpy(found[RF_MEM_INFER], wanted[RF_MEM_INFER],
                world->ops.bytes[r][RF_MEM_INFER]);
-        update(wanted[RF_MEM_TRAIN], world->ops.bytes[r][RF_MEM_TRAIN], density,
-               seed + r);
-        memcpy(found[RF_MEM_TRAIN], wanted[RF_MEM_TRAIN],
-               world->ops.bytes[r][RF_MEM_TRAIN]);
         world->codec[r] = rf_delta_codec_create(&how);
         ck_assert_ptr_nonnull(world->codec[r]);
-        rf_delta_codec_begin(world->codec[r], VERSION);
     }
-    random_ops_run(&world->ops, world->wanted);
+    step(world, density, VERSION);
 }
 
 static void free_world(struct world *world)
@@ -148,12 +157,15 @@ LOOP_TEST(test_every_encoding_carries_every_density, CASES)
     struct world world = {.codec = {NULL}};
     make_world(&world, (uint64_t)_i, densities[_i / (RF_ENCODINGS - 1)],
                encoding);
-    for (size_t i = 0; i < world.ops.all.n_ops; i++) {
-        carry(&world, &world.ops.all.ops[i]);
-    }
-    assert_all_there(&world);
-    for (uint32_t r = 0; r < RANKS; r++) {
-        rf_delta_codec_commit(world.codec[r]);
+    for (uint32_t version = VERSION; version < VERSION + 3; version++) {
+        for (size_t i = 0; i < world.ops.all.n_ops; i++) {
+            carry(&world, &world.ops.all.ops[i]);
+        }
+        assert_all_there(&world);
+        for (uint32_t r = 0; r < RANKS; r++) {
+            rf_delta_codec_commit(world.codec[r]);
+        }
+        step(&world, densities[(version + (uint32_t)_i) % 6], version + 1);
     }
     free_world(&world);
 }
@@ -260,10 +272,10 @@ static bool take(struct one_op *one)
 
 /* What did not change is not written: it keeps what it holds, even if that is
  * wrong. */
-TEST(test_unchanged_elements_are_not_written)
+LOOP_TEST(test_unchanged_elements_are_not_written, RF_ENCODINGS - 1)
 {
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_AUTO);
+    make_one(one, (enum rf_encoding)(_i + 1));
     for (uint32_t i = 0; i < 65536; i++) {
         one->there[i] = i % 97 == 5 ? one->there[i] : 0xABCD;
     }
@@ -271,6 +283,36 @@ TEST(test_unchanged_elements_are_not_written)
     for (uint32_t i = 0; i < 65536; i++) {
         ck_assert_uint_eq(one->there[i], i % 97 == 5 ? one->now[i] : 0xABCD);
     }
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* Nor by a copy, even where memory may not be written. */
+TEST(test_copies_of_what_is_there_write_nothing)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    const size_t bytes = sizeof(one->now);
+    void *there = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(there, MAP_FAILED);
+    make_one(one, RF_ENCODING_AUTO);
+    memcpy(there, one->now, bytes);
+    ck_assert_int_eq(mprotect(there, bytes, PROT_READ), 0);
+    rf_coder_copy(&one->coder, 0, bytes, there, one->now, true);
+    munmap(there, bytes);
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* It may come from a peer that counts wrongly. */
+TEST(test_a_chunk_that_cuts_elements_is_refused)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_AUTO);
+    one->chunk.first = 1;
+    one->chunk.items = 2;
+    ck_assert(!take(one));
+    one->chunk.first = 2;
+    one->chunk.items = sizeof(one->now) - 2;
+    ck_assert(!take(one));
     rf_delta_codec_destroy(one->codec);
 }
 

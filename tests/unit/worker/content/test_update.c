@@ -60,11 +60,12 @@ static const struct {
     uint32_t width;
     double density;
     uint32_t every;
-} shares[] = {{"BF16", 2, 0.011, 1}, {"BF16", 2, 0, 1},
-              {"BF16", 2, 1, 1},     {"BF16", 2, 0.3, 1},
-              {"BF16", 2, 0.7, 1},   {"BF16", 2, 0.011, 4},
-              {"F32", 4, 0.027, 1},  {"F8_E4M3", 1, 0.05, 1},
-              {"F64", 8, 0.05, 1},   {"BF16", 2, 0.00001, 1}};
+} shares[] = {
+    {"BF16", 2, 0.011, 1},   {"BF16", 2, 0, 1},       {"BF16", 2, 1, 1},
+    {"BF16", 2, 0.3, 1},     {"BF16", 2, 0.7, 1},     {"BF16", 2, 0.011, 4},
+    {"F32", 4, 0.027, 1},    {"F8_E4M3", 1, 0.05, 1}, {"F64", 8, 0.05, 1},
+    {"BF16", 2, 0.00001, 1}, {"BF16", 2, 0.02, 100},  {"BF16", 2, 1, 2},
+    {"BF16", 2, 0.5, 4}};
 
 /* What iteration -1 leaves is where the first begins. */
 LOOP_TEST(test_each_step_changes_its_share_of_each_group, RF_ARRAY_SIZE(shares))
@@ -79,7 +80,8 @@ LOOP_TEST(test_each_step_changes_its_share_of_each_group, RF_ARRAY_SIZE(shares))
     before = read_all(&lab, UINT64_MAX, 2 * (uint64_t)GROUP, width);
     for (uint64_t i = 0; i < 6; i++) {
         uint8_t *now = read_all(&lab, i, 2 * (uint64_t)GROUP, width);
-        const double step = shares[_i].density * GROUP * shares[_i].every;
+        const double step =
+            RF_MIN(1.0, shares[_i].density * shares[_i].every) * GROUP;
         const uint64_t due =
             (uint64_t)(step * (double)(i + 1)) - (uint64_t)(step * (double)i);
         for (uint64_t g = 0; g < 2; g++) {

@@ -287,7 +287,10 @@ static const struct kept_chunk *find_kept(const struct rf_delta_codec *codec,
     const size_t dep = op->dep != RF_NO_OP
                            ? rf_schedule_index(schedule, op->dep)
                            : schedule->n_ops;
-    const struct kept_op *of = dep < schedule->n_ops ? &codec->kept[dep] : NULL;
+    const struct kept_op *of =
+        dep < schedule->n_ops && forwards(op, &schedule->ops[dep])
+            ? &codec->kept[dep]
+            : NULL;
     size_t low = 0, high = of != NULL ? of->n : 0;
     while (low < high) {
         const size_t middle = (low + high) / 2;

@@ -351,6 +351,62 @@ TEST(test_a_chunk_of_another_version_is_refused)
     rf_delta_codec_destroy(one->codec);
 }
 
+/* Rank 1 forwards all of what it gets, which it keeps for that, and the second
+ * half of it. */
+TEST(test_a_part_of_what_came_is_not_taken_for_the_whole)
+{
+    static uint16_t held[65536], there[65536];
+    static uint8_t wire[RF_CHUNK_BYTES];
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    struct rf_rank ranks[3] = {{.node = 0}, {.node = 1}, {.node = 2}};
+    const struct rf_world world = {.ranks = ranks, .n_ranks = 3};
+    struct rf_schedule schedule = {.n_ops = 3};
+    struct rf_op ops[3];
+    struct rf_delta_codec *relay;
+    struct rf_coder coder;
+    make_one(one, RF_ENCODING_AUTO);
+    for (uint32_t i = 0; i < 65536; i++) { /* several chunks */
+        one->now[i] = (uint16_t)(one->shadow[i] + i % 2);
+        held[i] = there[i] = one->shadow[i];
+    }
+    rf_delta_codec_begin(one->codec, VERSION);
+    for (uint32_t i = 0; i < 3; i++) {
+        ops[i] = one->op;
+        ops[i].id = i;
+        ops[i].src = i > 0;
+        ops[i].dst = i > 0 ? 2 : 1;
+        ops[i].dep = i > 0 ? 0 : RF_NO_OP;
+        ops[i].src_mem = i > 0 ? RF_MEM_INFER : RF_MEM_TRAIN;
+    }
+    ops[2].box.extent[RF_BOX_DIMS - 1] = 32768;
+    schedule.ops = ops;
+    relay = rf_delta_codec_create(
+        &(struct rf_delta_codec_how){.encoding = RF_ENCODING_AUTO,
+                                     .schedule = &schedule,
+                                     .world = &world,
+                                     .rank = 1,
+                                     .unit = 2});
+    rf_delta_codec_begin(relay, VERSION);
+    rf_coder_of(&ops[0], rf_delta_codec_of(relay), &coder);
+    for (uint64_t at = 0; at < sizeof(one->now);) {
+        struct rf_chunk chunk = {at, sizeof(one->now) - at, RF_CHUNK_BYTES};
+        one->coder.codec->encode(&one->coder, one->now, &chunk, wire);
+        ck_assert(coder.codec->decode(&coder, &chunk, wire, held));
+        at += chunk.items;
+    }
+    ck_assert_mem_eq(held, one->now, sizeof(held));
+    rf_coder_of(&ops[2], rf_delta_codec_of(relay), &coder);
+    for (uint64_t at = 0; at < sizeof(held) / 2;) {
+        struct rf_chunk chunk = {at, sizeof(held) / 2 - at, RF_CHUNK_BYTES};
+        coder.codec->encode(&coder, held + 32768, &chunk, wire);
+        ck_assert(coder.codec->decode(&coder, &chunk, wire, there + 32768));
+        at += chunk.items;
+    }
+    ck_assert_mem_eq(there + 32768, one->now + 32768, sizeof(held) / 2);
+    rf_delta_codec_destroy(relay);
+    rf_delta_codec_destroy(one->codec);
+}
+
 TEST(test_commit_makes_the_shadow_what_was_sent)
 {
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));

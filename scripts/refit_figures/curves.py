@@ -54,20 +54,20 @@ def _nodes(_, plan):
     return len({memory[rank]["host"] for rank in _world_ranks(plan)})
 
 
-def _update(result):
-    return result.record.get("scenario", {}).get("update") or {}
-
-
 def _density(result, _):
-    return _update(result).get("density")
+    return results.number(result.record, "scenario", "update", "density")
 
 
 def _encoding(result):
-    return result.record.get("scenario", {}).get("encoding", "dense")
+    encoding = results.text(result.record, "scenario", "encoding")
+    return "dense" if encoding == "-" else encoding
 
 
 def _one_encoding(result):
-    step = {key: value for key, value in _update(result).items() if key != "density"}
+    scenario = result.record.get("scenario")
+    update = scenario.get("update") if isinstance(scenario, dict) else None
+    step = dict(update) if isinstance(update, dict) else {}
+    step.pop("density", None)
     return (
         str(result.hosts),
         results.text(result.row, "model"),

@@ -65,6 +65,25 @@ test_a_reference_is_drawn_beside_the_results() {
     expect_text err 'no scenario is in both other and new'
 }
 
+test_time_by_density_is_drawn() {
+    local density encoding
+    for density in 0.01 0.1; do
+        for encoding in dense auto; do
+            plain_run "$encoding-$density" 100 101 102
+            jq ".name += \"$encoding$density\" | .scenario += {encoding:
+                \"$encoding\", update: {density: $density}}" \
+                "$encoding-$density/a.json" >x
+            mv x "$encoding-$density/a.json"
+        done
+    done
+    coord_exits 0 report --figures one dense-0.01 auto-0.1
+    expect_text err 'no curve of density: .*"update": \{"density": \['
+    coord_exits 0 report --figures two dense-* auto-*
+    expect_no_text err 'no curve of density'
+    "$RF_TOP/tests/lib/check-figures" two/curve-density.* >&2 ||
+        fail "a bad file"
+}
+
 test_results_without_figures_say_so() {
     plain_run run 1 2 3
     jq '.status = "failed"' run/a.json >x && mv x run/a.json

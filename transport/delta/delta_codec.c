@@ -211,19 +211,17 @@ static size_t encode_changes(const struct rf_coder *coder, uint64_t first,
     }
 }
 
-/* Whether an op's changes are known here. */
-static bool is_indexed(const struct rf_delta_codec *codec,
-                       const struct rf_op *op, const void *src)
+/* Whether an op's source has a shadow, and its destination what that has. */
+static bool is_compared(const struct rf_op *op)
 {
-    return codec->index != NULL && op->src_mem == RF_MEM_TRAIN &&
-           op->dst_mem == RF_MEM_INFER && rf_delta_index_has(codec->index, src);
+    return op->src_mem == RF_MEM_TRAIN && op->dst_mem == RF_MEM_INFER;
 }
 
 static void encode_blocks(const struct rf_coder *coder, const void *src,
                           struct rf_chunk *chunk, uint8_t *out)
 {
     struct rf_delta_codec *codec = codec_of(coder);
-    const bool indexed = is_indexed(codec, coder->op, src);
+    const bool indexed = codec->index != NULL && is_compared(coder->op);
     const uint64_t least = BLOCK_HEAD + rf_delta_bound(1, coder->width);
     const uint64_t room = chunk->bytes;
     const uint64_t items =
@@ -452,7 +450,7 @@ bool rf_delta_codec_needs_shadow(const struct rf_delta_codec_how *how)
     const struct rf_schedule *schedule = how->schedule;
     size_t i = 0;
     while (i < schedule->n_ops && (schedule->ops[i].src != how->rank ||
-                                   schedule->ops[i].src_mem != RF_MEM_TRAIN ||
+                                   !is_compared(&schedule->ops[i]) ||
                                    !travels(how, &schedule->ops[i]))) {
         i++;
     }

@@ -53,12 +53,6 @@ void rf_delta_index_destroy(struct rf_delta_index *index)
     free(index);
 }
 
-bool rf_delta_index_has(const struct rf_delta_index *index, const void *at)
-{
-    const uintptr_t from = (uintptr_t)index->now, where = (uintptr_t)at;
-    return where >= from && where - from < index->bytes;
-}
-
 const uint8_t *rf_delta_index_shadow(const struct rf_delta_index *index,
                                      const void *at)
 {

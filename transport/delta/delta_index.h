@@ -20,9 +20,6 @@ struct rf_delta_index *rf_delta_index_create(const void *now, void *shadow,
                                              uint64_t bytes, uint32_t unit);
 void rf_delta_index_destroy(struct rf_delta_index *index); /* NULL is fine */
 
-/* Whether `at` lies in the arena. */
-bool rf_delta_index_has(const struct rf_delta_index *index, const void *at);
-
 /* Where the shadow has what the arena has at `at`. */
 const uint8_t *rf_delta_index_shadow(const struct rf_delta_index *index,
                                      const void *at);

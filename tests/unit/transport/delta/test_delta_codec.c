@@ -430,6 +430,9 @@ TEST(test_copies_need_no_shadow)
     ck_assert(!rf_delta_codec_needs_shadow(&how));
     one->ranks[1].node = 1;
     ck_assert(rf_delta_codec_needs_shadow(&how));
+    one->op.dst_mem = RF_MEM_STAGE; /* it travels dense */
+    ck_assert(!rf_delta_codec_needs_shadow(&how));
+    one->op.dst_mem = RF_MEM_INFER;
     how.rank = 1;
     ck_assert(!rf_delta_codec_needs_shadow(&how));
     rf_delta_codec_destroy(one->codec);

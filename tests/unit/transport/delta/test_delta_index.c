@@ -105,18 +105,3 @@ TEST(test_commit_brings_the_shadow_up_to_date)
     rf_delta_index_destroy(index);
     free_arena(&arena);
 }
-
-TEST(test_index_knows_its_arena)
-{
-    struct arena arena = make_arena(1);
-    struct rf_delta_index *index =
-        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2);
-    ck_assert(rf_delta_index_has(index, arena.now));
-    ck_assert(rf_delta_index_has(index, arena.now + BYTES - 1));
-    ck_assert(!rf_delta_index_has(index, arena.now + BYTES));
-    ck_assert(!rf_delta_index_has(index, arena.now - 1));
-    ck_assert_ptr_eq(rf_delta_index_shadow(index, arena.now + 77),
-                     arena.shadow + 77);
-    rf_delta_index_destroy(index);
-    free_arena(&arena);
-}

@@ -2,6 +2,7 @@
 #include "common/clock.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
 
 int64_t rf_now_ns(void)
@@ -20,6 +21,16 @@ void rf_sleep_until_ns(int64_t deadline_ns)
     }
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) ==
            EINTR) {
+    }
+}
+
+void rf_pause_between_polls(int64_t idle_since_ns)
+{
+    const struct timespec nap = {.tv_nsec = 50 * RF_NS_PER_US};
+    if (rf_now_ns() - idle_since_ns < RF_NS_PER_MS) {
+        sched_yield();
+    } else {
+        nanosleep(&nap, NULL);
     }
 }
 

@@ -16,6 +16,11 @@ int64_t rf_now_ns(void);
  * has passed. */
 void rf_sleep_until_ns(int64_t deadline_ns);
 
+/* Between two looks of a loop that polls, idle since `idle_since_ns`: yields for
+ * the first millisecond, then sleeps 50 us, lest those who wait hold up those
+ * who work where they share processors. */
+void rf_pause_between_polls(int64_t idle_since_ns);
+
 /* UTC wall time as "2026-01-02T03:04:05Z" (21 bytes with the NUL). */
 void rf_utc_stamp(char *out, size_t size);
 

@@ -2,7 +2,6 @@
 #include "ucx/endpoint.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "common/clock.h"
@@ -112,7 +111,7 @@ enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
                            int64_t since_ns, struct rf_err *err)
 {
     if (ucp_worker_progress(worker) == 0) {
-        sched_yield();
+        rf_pause_between_polls(since_ns);
     }
     if (broken->status == RF_ERR_PEER) {
         return rf_err_set(err, RF_ERR_PEER, "%s " SETTINGS, broken->text,

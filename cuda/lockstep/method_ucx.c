@@ -12,10 +12,10 @@
  *
  * Failures: a loss reported by UCX ends progress() with a status.
  */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/mem.h"
 #include "cuda/device/device.h"
 #include "cuda/device/methods.h"
@@ -24,12 +24,12 @@
 #include "transport/method/ucx_wire.h"
 
 enum { SEND, RECV, BUFFERS };
-
 struct ucx_state {
     struct rf_lockstep lockstep;
     const struct rf_ucx_wire_ops *ops;
     struct rf_ucx_wire *wire;
     uint32_t *left; /* of each step: its messages that are not complete */
+    int64_t worked_ns;
 };
 
 static enum rf_status ucx_probe(struct rf_err *err)
@@ -86,6 +86,7 @@ static void ucx_start(struct rf_lockstep *of, uint64_t iteration)
 {
     struct ucx_state *state = (void *)of;
     (void)iteration;
+    state->worked_ns = rf_now_ns();
     state->ops->start(state->wire);
 }
 
@@ -94,8 +95,10 @@ static enum rf_status ucx_progress(struct rf_lockstep *of, struct rf_err *err)
     struct ucx_state *state = (void *)of;
     bool worked = false;
     RF_TRY(state->ops->progress(state->wire, &worked, err));
-    if (!worked) {
-        sched_yield(); /* UCX in another process may need this CPU */
+    if (worked) {
+        state->worked_ns = rf_now_ns();
+    } else {
+        rf_pause_between_polls(state->worked_ns);
     }
     return RF_OK;
 }

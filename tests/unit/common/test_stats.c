@@ -132,7 +132,7 @@ static size_t draw_run(int row, uint64_t *state, double samples[MOST_SAMPLES])
 
 LOOP_TEST(test_stats_reruns_lie_in_their_interval, RF_ARRAY_SIZE(reruns))
 {
-    const int runs = 2000;
+    const int runs = reruns[_i].count > 0 ? 2000 : 500;
     double low = 0, high = 0, rerun_low = 0, rerun_high = 0, median = 0;
     int in_own = 0, in_rerun = 0;
     uint64_t state = 7;

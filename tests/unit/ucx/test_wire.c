@@ -173,15 +173,22 @@ static enum rf_status iterate(struct process *process, uint64_t iteration,
 {
     enum rf_status status;
     bool done = false, worked = false;
+    int64_t worked_ns = rf_now_ns();
     rf_ucx_wire_ops.start(process->wire);
     status = post_all(process, iteration, err);
     while (status == RF_OK && !done) {
+        worked = false;
         status = rf_ucx_wire_ops.progress(process->wire, &worked, err);
         if (status == RF_OK && atomic_load(process->env.abort)) {
             status = rf_err_set(err, RF_ERR_ABORTED, "aborted");
         }
         if (status == RF_OK && process->left == 0) {
             rf_ucx_wire_ops.end(process->wire, &done);
+        }
+        if (worked) {
+            worked_ns = rf_now_ns();
+        } else {
+            rf_pause_between_polls(worked_ns);
         }
     }
     return status;

@@ -347,4 +347,13 @@ test_a_worker_needs_pipes_or_sockets() {
     expect_text err 'standard output must be a pipe or socket'
 }
 
+test_a_window_of_probes_that_is_none_is_refused() {
+    local text
+    cluster
+    for text in 0 51 1x ''; do
+        REFIT_PROBE_MS=$text coord_exits 1 cluster.json
+        expect_text err "failed \\(probe\\): .*rank [0-9]+: REFIT_PROBE_MS is \"$text\", must be 1 to 50 milliseconds"
+    done
+}
+
 run_tests

@@ -16,6 +16,7 @@ set -uo pipefail
 
 : "${RF_TOP:=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")}"
 export RF_TOP
+export REFIT_PROBE_MS="${REFIT_PROBE_MS-1}"
 : "${RF_BUILD_DIR:=$RF_TOP/build}"
 coord=$RF_BUILD_DIR/refit-coord
 # shellcheck disable=SC2034 # for the tests

@@ -19,9 +19,11 @@
 #include "transport/codec/strided_copy.h"
 #include "worker/content/memory_host.h"
 
-/* A window lasts as long as a slow memory needs to copy the buffer once. */
-#define WINDOW_LEAST_NS (10 * RF_NS_PER_MS)
-#define WINDOW_MOST_NS (50 * RF_NS_PER_MS)
+/* A window lasts as long as a slow memory needs to copy the buffer once, and at
+ * least REFIT_PROBE_MS. */
+#define WINDOW_VARIABLE "REFIT_PROBE_MS"
+#define WINDOW_LEAST_MS 10
+#define WINDOW_MOST_MS 50
 #define SLOW_BYTES_PER_NS 1
 #define WINDOWS 6 /* memcpy and streaming in turn */
 #define CHUNK_BYTES ((uint64_t)1 << 20)
@@ -241,11 +243,25 @@ static uint64_t asked_bytes(const struct rf_msg_step *step)
 }
 
 /* The same on all ranks, whatever their memory. */
-static int64_t window_ns(const struct rf_msg_step *step)
+static enum rf_status window_of(const struct rf_msg_step *step,
+                                int64_t *window_ns, struct rf_err *err)
 {
-    const uint64_t ns =
-        RF_MIN(asked_bytes(step) / SLOW_BYTES_PER_NS, (uint64_t)WINDOW_MOST_NS);
-    return RF_MAX((int64_t)ns, WINDOW_LEAST_NS);
+    const char *wish = getenv(WINDOW_VARIABLE);
+    uint64_t ns = asked_bytes(step) / SLOW_BYTES_PER_NS;
+    unsigned long least = WINDOW_LEAST_MS;
+    char *end;
+    if (wish != NULL) {
+        least = strtoul(wish, &end, 10);
+        if (*end != '\0' || least < 1 || least > WINDOW_MOST_MS) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              WINDOW_VARIABLE
+                              " is \"%.40s\", must be 1 to %d milliseconds",
+                              wish, WINDOW_MOST_MS);
+        }
+    }
+    ns = RF_MIN(ns, (uint64_t)(WINDOW_MOST_MS * RF_NS_PER_MS));
+    *window_ns = (int64_t)RF_MAX(ns, (uint64_t)least * RF_NS_PER_MS);
+    return RF_OK;
 }
 
 /* Bytes of each buffer: as requested, but all buffers of the node's ranks take
@@ -313,12 +329,14 @@ enum rf_status rf_probe_copy(const struct rf_probe *probe,
     double together = 0, single = 0;
     uint64_t *values;
     struct buffers buffers;
+    int64_t window_ns = 0;
     enum rf_status status;
     if (probe->module != NULL) {
         status = device_copy(probe, &together, &single, err);
     } else {
-        RF_TRY(alloc_buffers(buffer_bytes(probe, step), window_ns(step),
-                             &buffers, err));
+        RF_TRY(window_of(step, &window_ns, err));
+        RF_TRY(
+            alloc_buffers(buffer_bytes(probe, step), window_ns, &buffers, err));
         values = rf_xcalloc((size_t)probe->world->n_ranks * WINDOWS,
                             sizeof(*values));
         status = host_copy(probe, &buffers, values, &together, &single, err);

@@ -16,9 +16,10 @@ part=$("$testbed" up --hosts 3 --slots 1 --rate 120mbit --worker "$worker" \
     exit 1
 }
 
-# 3 MB, long beside what processors do. Only "slowed" sends from the third host.
+# 3 MB, long beside what processors do; the interval of nine samples leaves out
+# one that a lost packet held up. Only "slowed" sends from the third host.
 base=$(jq '. as $bed | def split($name; $from):
-        {name: $name, mode: "disaggregated", warmup: 1, iterations: 7,
+        {name: $name, mode: "disaggregated", warmup: 1, iterations: 9,
          train: {nodes: [$bed.nodes[$from].host], tp: 1},
          infer: {nodes: [$bed.nodes[1].host], tp: 1}};
     . + {name: "t",
@@ -46,7 +47,7 @@ test_a_slower_link_and_more_staging_are_found_and_nothing_else() {
     cluster
     coord_exits 0 cluster.json -o old
     "$testbed" exec 3 --dir "$bed" -- tc qdisc replace dev eth0 root tbf \
-        rate 100mbit burst 128kb latency 50ms
+        rate 60mbit burst 128kb latency 50ms
     grow
     coord_exits 0 cluster.json -o new
     coord_exits 1 compare old/* new/* --threshold time=10%,memory=10% --json
@@ -62,7 +63,7 @@ test_a_slower_link_and_more_staging_are_found_and_nothing_else() {
     # The yardstick crosses the slower link, too.
     coord_exits 1 compare old/* new/* --json
     [ "$(found)" = '{"grown":"larger"}' ] || fail "found $(found)"
-    coord_exits 0 compare old/* new/* --threshold time=50%,memory=+50%-10%
+    coord_exits 0 compare old/* new/* --threshold time=200%,memory=+50%-10%
     expect_text out '^0 regressions$'
 }
 

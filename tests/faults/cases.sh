@@ -39,6 +39,16 @@ moving_cases() {
     done
 }
 
+encoded_cases() {
+    local victim state
+    for victim in rank agent; do
+        for state in preparing filling running verifying; do
+            add "encoded-kill-$victim-$state" 200 - case_kill_encoded \
+                "$victim" "$state"
+        done
+    done
+}
+
 signal_cases() {
     local signal times state
     for signal in INT TERM HUP; do
@@ -146,6 +156,7 @@ all_cases() {
     process_cases ssh ssh- bed
     process_cases local '' -
     moving_cases
+    encoded_cases
     storage_cases
     worker_cases
     limit_cases

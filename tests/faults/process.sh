@@ -15,6 +15,11 @@ case_kill() { # WORLD VICTIM STATE [moving]
     "${2}_has_died"
 }
 
+# While only what an update changed travels.
+case_kill_encoded() { # VICTIM STATE
+    encoded=1 case_kill local "$1" "$2"
+}
+
 rank_has_died() {
     finish_within 60
     # A rank that has closed ends by itself, and may be hit while it does.

@@ -6,7 +6,7 @@
  *     bits: u8 (1, 2, 4, 8 or 16), exceptions: u16, codes, exceptions' indices:
  *     u16 each, exceptions' codes: u16 each
  *
- * A code is 2(|d| - 1) + (d < 0), from the lowest bit of a byte on; codes of
+ * A code is 2(|d| - 1) + (d > 0), from the lowest bit of a byte on; codes of
  * more bits are exceptions, 0 among the codes and listed behind.
  */
 #ifndef RF_TRANSPORT_DELTA_DELTA_DIFF_H

@@ -1,5 +1,6 @@
 /* Blocks: what is encoded comes back, whatever changes and however encoded, in
  * no more bytes than allowed; what is malformed is refused. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +103,21 @@ static void check(const struct block *block, size_t bytes)
     ck_assert_mem_eq(dst, block->new, size);
 }
 
+/* A second decoder, tests/lib/decode-blocks; NULL: not asked. */
+static FILE *second;
+
+static void ask_second(const struct block *block, size_t bytes)
+{
+    const uint32_t head[] = {block->width, block->count, (uint32_t)bytes};
+    const size_t size = (size_t)block->count * block->width;
+    if (second != NULL) {
+        ck_assert_uint_eq(fwrite(head, 1, sizeof(head), second), sizeof(head));
+        ck_assert_uint_eq(fwrite(block->old, 1, size, second), size);
+        ck_assert_uint_eq(fwrite(block->new, 1, size, second), size);
+        ck_assert_uint_eq(fwrite(block->out, 1, bytes, second), bytes);
+    }
+}
+
 static void check_all_ways(struct block *block)
 {
     for (uint32_t p = 0; p < RF_DELTA_POSITIONS; p++) {
@@ -121,6 +137,7 @@ static void check_all_ways(struct block *block)
             ck_assert_uint_le(bytes,
                               rf_delta_bound(block->count, block->width));
             check(block, bytes);
+            ask_second(block, bytes);
         }
     }
 }
@@ -150,6 +167,41 @@ LOOP_TEST(test_block_comes_back_however_encoded, RF_ARRAY_SIZE(widths))
         check_all_ways(&block);
         block_free(&block);
     }
+}
+
+/* Up to twenty elements of any distance among those that change by few. */
+static void change_much(const struct block *block)
+{
+    for (uint32_t i = 0; i < RF_MIN(block->count, 20u); i++) {
+        change(block, (uint32_t)(rf_mix64(i) % block->count));
+    }
+}
+
+LOOP_TEST(test_another_decoder_agrees, RF_ARRAY_SIZE(widths))
+{
+    static const uint32_t some[] = {1, 3, 256, 3000, 65536};
+    static const uint32_t every[] = {1, 3, 40, 300};
+    const uint32_t width = widths[_i];
+    second = popen("tests/lib/decode-blocks >/dev/null", "w");
+    ck_assert_ptr_nonnull(second);
+    for (size_t c = 0; c < RF_ARRAY_SIZE(some); c++) {
+        struct block block;
+        block_make(&block, some[c], width);
+        for (size_t e = some[c] == 65536 ? 2 : 0; e < RF_ARRAY_SIZE(every);
+             e++) {
+            const size_t size = (size_t)block.count * width;
+            memcpy(block.new, block.old, size);
+            for (uint32_t i = 0; i < block.count; i += every[e]) {
+                block.new[(size_t)i * width] ^= 1;
+            }
+            check_all_ways(&block);
+            change_much(&block);
+            check_all_ways(&block);
+        }
+        block_free(&block);
+    }
+    ck_assert_int_eq(pclose(second), 0);
+    second = NULL;
 }
 
 /* From any bits to any others, NaNs and zeros of both signs included. */

@@ -65,8 +65,7 @@ static bool is_compared(const char *dtype)
            strcmp(dtype, "F16") == 0 || strcmp(dtype, "BF16") == 0;
 }
 
-/* The name with one "#" for each number; freed with free(). */
-static char *kind_of(const char *name)
+char *rf_checkpoint_kind(const char *name)
 {
     char *kind = rf_xstrdup(name), *to = kind;
     for (const char *from = name; *from != '\0'; from++) {
@@ -87,7 +86,7 @@ static json_t *count_types(const json_t *tensors)
     const char *name;
     json_object_foreach ((json_t *)(uintptr_t)tensors, name, tensor) {
         const char *dtype = member(tensor, "dtype");
-        char *kind = kind_of(name);
+        char *kind = rf_checkpoint_kind(name);
         json_t *counts = json_object_get(kinds, kind);
         if (counts == NULL) {
             counts = json_object();
@@ -124,7 +123,7 @@ static void compare_types(const json_t *tensors,
     json_t *kinds = count_types(tensors), *tensor;
     const char *name;
     json_object_foreach ((json_t *)(uintptr_t)tensors, name, tensor) {
-        char *kind = kind_of(name);
+        char *kind = rf_checkpoint_kind(name);
         const char *dtype = member(tensor, "dtype");
         const char *usual = most_common(json_object_get(kinds, kind));
         if (is_compared(dtype) && strcmp(dtype, usual) != 0) {
@@ -368,6 +367,59 @@ enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
         return status;
     }
     *out = headers;
+    return RF_OK;
+}
+
+/* Whether the tensors of `files` are in `others`. */
+static enum rf_status check_alike(const json_t *files, const json_t *others,
+                                  struct rf_err *err)
+{
+    static const char *const facts[] = {"dtype", "shape"};
+    const json_t *other_tensors = json_object_get(others, "tensors");
+    const char *own = json_string_value(json_object_get(files, "folder"));
+    const char *folder = json_string_value(json_object_get(others, "folder"));
+    const char *name;
+    json_t *tensor;
+    json_object_foreach (json_object_get(files, "tensors"), name, tensor) {
+        const json_t *other = json_object_get(other_tensors, name);
+        if (other == NULL) {
+            return rf_err_set(
+                err, RF_ERR_CONFIG,
+                "%s has tensor %.200s, %s has not: checkpoints of "
+                "one model are needed",
+                own, name, folder);
+        }
+        for (size_t i = 0; i < RF_ARRAY_SIZE(facts); i++) {
+            if (!json_equal(json_object_get(tensor, facts[i]),
+                            json_object_get(other, facts[i]))) {
+                return rf_err_set(err, RF_ERR_CONFIG,
+                                  "tensor %.200s has another %s in %s than in "
+                                  "%s",
+                                  name, facts[i], own, folder);
+            }
+        }
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_checkpoint_files_read(const char *folder, const json_t *like,
+                                        json_t **out, struct rf_err *err)
+{
+    json_t *headers = NULL, *files;
+    enum rf_status status;
+    RF_TRY(rf_checkpoint_headers_read(folder, &headers, err));
+    files = json_pack("{s:s, s:O, s:{}}", "folder", folder, "tensors",
+                      json_object_get(headers, "manifest"), "twins");
+    json_decref(headers);
+    status = like != NULL ? check_alike(like, files, err) : RF_OK;
+    if (status == RF_OK && like != NULL) {
+        status = check_alike(files, like, err);
+    }
+    if (status != RF_OK) {
+        json_decref(files);
+        return status;
+    }
+    *out = files;
     return RF_OK;
 }
 

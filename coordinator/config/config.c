@@ -93,20 +93,23 @@ static enum rf_status check_names(const struct rf_jnode *list,
     return RF_OK;
 }
 
-/* Makes "disk.folder" absolute, relative to the file: later users of the
- * scenario, on any node, do not know where the file is. */
-static void place_folder(const struct rf_config *config,
-                         const struct rf_scenario_config *scenario)
+/* Makes folders absolute, relative to the file: later users of the scenario, on
+ * any node, do not know where the file is. */
+static void place_folders(const struct rf_config *config,
+                          const struct rf_scenario_config *scenario)
 {
-    json_t *disk = json_object_get(scenario->value, "disk");
-    const char *folder = json_string_value(json_object_get(disk, "folder"));
-    char *path;
-    if (folder == NULL || folder[0] == '\0') {
-        return;
+    static const char *const folders[][2] = {
+        {"disk", "folder"}, {"update", "from"}, {"update", "to"}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(folders); i++) {
+        json_t *object = json_object_get(scenario->value, folders[i][0]);
+        const char *folder =
+            json_string_value(json_object_get(object, folders[i][1]));
+        if (folder != NULL && folder[0] != '\0') {
+            char *path = rf_paths_absolute(config->folder, folder);
+            json_object_set_new(object, folders[i][1], json_string(path));
+            free(path);
+        }
     }
-    path = rf_paths_absolute(config->folder, folder);
-    json_object_set_new(disk, "folder", json_string(path));
-    free(path);
 }
 
 /* Logs once the meaning of each of Alpa's words for a balance. */
@@ -181,7 +184,7 @@ static enum rf_status read_scenarios(const struct rf_jnode *root,
     }
     RF_TRY(expand_all(&list, config, err));
     for (size_t i = 0; i < config->n_scenarios; i++) {
-        place_folder(config, &config->scenarios[i]);
+        place_folders(config, &config->scenarios[i]);
     }
     status = check_names(&list, config, err);
     RF_THEN(status, check_members(config, err));

@@ -16,11 +16,17 @@ static bool matches_any(const struct rf_model *model, const char *match)
 enum rf_status rf_update_check(const struct rf_plan *plan, struct rf_err *err)
 {
     const struct rf_update_spec *update = &plan->spec->update;
-    if (update->given && plan->model->files != NULL) {
+    if (update->given && update->from == NULL && plan->model->files != NULL) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "update: changes weights made by the pattern, not "
-                          "those of a checkpoint: describe the model by its "
-                          "\"config\" instead");
+                          "update.density: changes weights made by the "
+                          "pattern, not those of a checkpoint: name the "
+                          "checkpoint before the step as \"from\", or "
+                          "describe the model by its \"config\"");
+    }
+    if (update->from != NULL && plan->model->files == NULL) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "update.from: the model must be that checkpoint, or "
+                          "the one after the step, as model.checkpoint");
     }
     for (uint32_t f = 0; update->given && f < plan->model->n_families; f++) {
         if (!rf_form_equal(rf_plan_form(plan, RF_TRAIN, f),

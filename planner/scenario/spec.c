@@ -273,16 +273,17 @@ static enum rf_status read_update(const struct rf_jnode *node, void *out,
     struct rf_update_spec *update = &((struct rf_spec *)out)->update;
     const struct rf_jnode object = rf_jnode_get(node, "update");
     update->given = object.value != NULL;
-    return update->given ? rf_spec_fields_read(rf_update_fields, &object,
-                                               update, nodes, err)
-                         : RF_OK;
+    if (!update->given) {
+        return RF_OK;
+    }
+    RF_TRY(rf_spec_fields_read(rf_update_fields, &object, update, nodes, err));
+    return rf_update_spec_check(&object, err);
 }
 
 static json_t *write_update(const void *in, const struct rf_spec_nodes *nodes)
 {
     const struct rf_update_spec *update = &((const struct rf_spec *)in)->update;
-    return update->given ? rf_spec_fields_write(rf_update_fields, update, nodes)
-                         : NULL;
+    return update->given ? rf_update_spec_write(update, nodes) : NULL;
 }
 
 #define AT(member) .offset = offsetof(struct rf_spec, member)

@@ -58,7 +58,9 @@ static const char *const patterns[] = {"adam",   "uniform", "rows",
                                        "blocks", "experts", NULL};
 
 const struct rf_spec_field rf_update_fields[] = {
-    {"density", RF_SPEC_SHARE, AT(density), .required = true},
+    {"from", RF_SPEC_TEXT, AT(from)},
+    {"to", RF_SPEC_TEXT, AT(to)},
+    {"density", RF_SPEC_SHARE, AT(density)},
     {"pattern", RF_SPEC_WORD, AT(pattern), .words = patterns},
     {"every", RF_SPEC_U32, AT(every), .least = 1, .most = 1000000,
      .standard = 1},
@@ -66,6 +68,52 @@ const struct rf_spec_field rf_update_fields[] = {
     {"densities", .is_list = true, .read = read_densities,
      .write = write_densities},
     {.key = NULL}};
+
+static bool of_checkpoints(const struct rf_spec_field *field)
+{
+    return field->offset == offsetof(struct rf_update_spec, from) ||
+           field->offset == offsetof(struct rf_update_spec, to);
+}
+
+enum rf_status rf_update_spec_check(const struct rf_jnode *object,
+                                    struct rf_err *err)
+{
+    const bool from = json_object_get(object->value, "from") != NULL;
+    if (!from && json_object_get(object->value, "to") != NULL) {
+        return rf_jnode_fail(object, err,
+                             "\"to\" needs \"from\", the checkpoint before "
+                             "the step");
+    }
+    if (!from && json_object_get(object->value, "density") == NULL) {
+        return rf_jnode_fail(object, err,
+                             "needs \"density\", the share of elements that a "
+                             "step changes, or \"from\", a checkpoint");
+    }
+    for (const struct rf_spec_field *field = rf_update_fields;
+         from && field->key != NULL; field++) {
+        if (!of_checkpoints(field) &&
+            json_object_get(object->value, field->key) != NULL) {
+            return rf_jnode_fail(object, err,
+                                 "\"from\" and \"%s\" cannot be combined: "
+                                 "the checkpoints say what changes",
+                                 field->key);
+        }
+    }
+    return RF_OK;
+}
+
+json_t *rf_update_spec_write(const struct rf_update_spec *update,
+                             const struct rf_spec_nodes *nodes)
+{
+    json_t *out = rf_spec_fields_write(rf_update_fields, update, nodes);
+    for (const struct rf_spec_field *field = rf_update_fields;
+         update->from != NULL && field->key != NULL; field++) {
+        if (!of_checkpoints(field)) {
+            json_object_del(out, field->key);
+        }
+    }
+    return out;
+}
 
 double rf_update_density_of(const struct rf_update_spec *update,
                             const char *name)
@@ -84,4 +132,6 @@ void rf_update_spec_free(struct rf_update_spec *update)
         free(update->densities[i].match);
     }
     free(update->densities);
+    free(update->from);
+    free(update->to);
 }

@@ -28,6 +28,9 @@ struct rf_update_density {
 
 struct rf_update_spec {
     bool given;     /* false: every element changes */
+    char *from;     /* folder of the checkpoint before the step; NULL: a formula
+                       changes the pattern, as the members from density on say */
+    char *to;       /* of the one after it; NULL: the model's */
     double density; /* share of elements that a step changes, 0 to 1 */
     enum rf_update_pattern pattern;
     uint32_t every; /* steps before each refit */
@@ -37,6 +40,14 @@ struct rf_update_spec {
 };
 
 extern const struct rf_spec_field rf_update_fields[];
+
+/* Refuses keys that contradict each other; `object` is what was read. */
+enum rf_status rf_update_spec_check(const struct rf_jnode *object,
+                                    struct rf_err *err) RF_MUST_CHECK;
+
+/* The keys in use. A new reference. */
+json_t *rf_update_spec_write(const struct rf_update_spec *update,
+                             const struct rf_spec_nodes *nodes);
 
 /* The share of elements of tensors called `name` that a step changes. */
 double rf_update_density_of(const struct rf_update_spec *update,

@@ -47,7 +47,8 @@ struct rf_content_job {
     enum rf_side side;
     uint32_t rank;
     uint64_t iteration;
-    bool before; /* of spec.update: the content before it */
+    bool before;         /* of spec.update: the content before it */
+    const json_t *files; /* like rf_model.files; NULL: those */
     struct rf_arena *arena;
     rf_base_of_fn base_of; /* may be NULL */
     void *data;

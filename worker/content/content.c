@@ -57,20 +57,22 @@ static enum rf_status check_casts(const struct rf_content *content,
     return RF_OK;
 }
 
-enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
-                                 uint64_t iteration, atomic_ullong *read_bytes,
+enum rf_status rf_content_create(const struct rf_content_job *job,
+                                 atomic_ullong *read_bytes,
                                  struct rf_content **out, struct rf_err *err)
 {
+    const json_t *files =
+        job->files != NULL ? job->files : job->plan->model->files;
     struct rf_content *content = rf_xcalloc(1, sizeof(*content));
     enum rf_status status = RF_OK;
-    content->plan = plan;
-    content->side = side;
-    content->iteration = iteration;
+    content->plan = job->plan;
+    content->side = job->side;
+    content->iteration = job->iteration - job->before;
     content->family = RF_NONE;
     content->stored = rf_xmalloc(8 * RF_CONTENT_CHUNK);
     content->trained = rf_xmalloc(8 * RF_CONTENT_CHUNK);
-    if (plan->model->files != NULL) {
-        status = rf_checkpoint_slices_create(plan->model->files, read_bytes,
+    if (files != NULL) {
+        status = rf_checkpoint_slices_create(files, read_bytes,
                                              &content->checkpoint, err);
     }
     RF_THEN(status, check_casts(content, err));
@@ -110,7 +112,7 @@ static enum rf_status select_tensor(struct rf_content *content,
                               sizeof(name));
         RF_TRY(rf_checkpoint_slices_select(content->checkpoint, name, err));
     }
-    if (content->plan->spec->update.given) {
+    if (content->checkpoint == NULL && content->plan->spec->update.given) {
         content->update =
             rf_update_of(content->plan, span->family, span->layer_index,
                          span->expert, content->iteration);

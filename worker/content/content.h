@@ -12,18 +12,19 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "planner/plan/plan.h"
+#include "transport/method/memory.h"
 
 /* Elements per request that still fit the first caches. */
 #define RF_CONTENT_CHUNK UINT64_C(4096)
 
 struct rf_content;
 
-/* Content of one side in one iteration; the plan must outlive it. Refuses dtype
- * pairs without an exact rule. Adds bytes read from files to *read_bytes (may
- * be NULL). Single-threaded: each thread needs its own. */
-enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
-                                 uint64_t iteration, atomic_ullong *read_bytes,
+/* Content of the job's side in its iteration, or before; the job's plan and
+ * files must outlive it. Refuses dtype pairs without an exact rule. Adds bytes
+ * read from files to *read_bytes (may be NULL). Single-threaded: each thread
+ * needs its own. */
+enum rf_status rf_content_create(const struct rf_content_job *job,
+                                 atomic_ullong *read_bytes,
                                  struct rf_content **out,
                                  struct rf_err *err) RF_MUST_CHECK;
 void rf_content_destroy(struct rf_content *content); /* NULL is fine */

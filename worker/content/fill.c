@@ -30,7 +30,7 @@ static enum rf_status open_contents(struct filling *filling, struct rf_err *err)
     for (unsigned t = 0; status == RF_OK && t < rf_read_threads(job->plan);
          t++) {
         status = rf_content_create(
-            job->plan, job->side, job->iteration - job->before,
+            job,
             filling->reading != NULL ? &filling->reading->read_bytes : NULL,
             &filling->contents[t], err);
     }

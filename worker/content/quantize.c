@@ -296,8 +296,7 @@ enum rf_status rf_quantizer_verify(const struct rf_content_job *job,
     struct band band = {.row = 0};
     uint64_t widest = 0;
     enum rf_status status = RF_OK;
-    RF_TRY(rf_content_create(job->plan, RF_INFER, job->iteration, NULL,
-                             &v.content, err));
+    RF_TRY(rf_content_create(job, NULL, &v.content, err));
     for (size_t i = 0; i < what->n; i++) {
         widest = RF_MAX(widest, what->parts[i].columns);
     }

@@ -129,8 +129,7 @@ static enum rf_status open_findings(struct verification *v, struct rf_err *err)
          t++) {
         v->findings[t].job = job;
         v->findings[t].expected = rf_xmalloc(8 * RF_CONTENT_CHUNK);
-        status = rf_content_create(job->plan, job->side, job->iteration, NULL,
-                                   &v->findings[t].content, err);
+        status = rf_content_create(job, NULL, &v->findings[t].content, err);
     }
     return status;
 }

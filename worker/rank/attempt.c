@@ -125,6 +125,7 @@ static struct rf_content_job sources_of(struct rf_rank_attempt *attempt,
         .rank = attempt->env.rank,
         .iteration =
             attempt->checkpoint.done ? attempt->checkpoint.index : iteration,
+        .files = attempt->after,
         .arena = &attempt->method_env.arena[RF_MEM_TRAIN]};
 }
 
@@ -176,6 +177,7 @@ static enum rf_status fill_destinations(struct rf_rank_attempt *attempt,
         return memory->poison(iteration, job.arena, err);
     }
     job.base_of = NULL;
+    job.files = attempt->before;
     job.before = true;
     return rf_fill(&job, memory, NULL, err);
 }
@@ -186,6 +188,7 @@ static enum rf_status fill_shadow(struct rf_rank_attempt *attempt,
 {
     struct rf_content_job job = sources_of(attempt, iteration);
     job.arena = &attempt->shadow;
+    job.files = attempt->before;
     job.before = true;
     return attempt->shadow.base != NULL
                ? rf_fill(&job, attempt->memory, NULL, err)

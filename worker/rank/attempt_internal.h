@@ -27,6 +27,8 @@ struct rf_rank_attempt {
     struct rf_arena quantized;
     struct rf_arena shadow;       /* of the training arena; empty: not needed */
     struct rf_delta_codec *delta; /* NULL: whole weights travel */
+    json_t *before,
+        *after; /* update.from and .to, like rf_model.files; or NULL */
     void *quantizer;
     int64_t deadline_ns; /* of the step's exchanges */
     struct {

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/headers.h"
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -314,6 +315,24 @@ static enum rf_status make_codec(struct rf_rank_attempt *attempt,
     return RF_OK;
 }
 
+/* The checkpoints that the update goes between. */
+static enum rf_status find_checkpoints(struct rf_rank_attempt *attempt,
+                                       struct rf_err *err)
+{
+    const struct rf_update_spec *update = &attempt->plan->spec->update;
+    const json_t *like = attempt->plan->model->files;
+    enum rf_status status = RF_OK;
+    if (update->from != NULL) {
+        status =
+            rf_checkpoint_files_read(update->from, like, &attempt->before, err);
+    }
+    if (status == RF_OK && update->to != NULL) {
+        status =
+            rf_checkpoint_files_read(update->to, like, &attempt->after, err);
+    }
+    return status;
+}
+
 struct rf_content_job rf_rank_attempt_arrived(struct rf_rank_attempt *attempt,
                                               uint64_t iteration)
 {
@@ -321,6 +340,7 @@ struct rf_content_job rf_rank_attempt_arrived(struct rf_rank_attempt *attempt,
                                    .side = RF_INFER,
                                    .rank = attempt->env.rank,
                                    .iteration = iteration,
+                                   .files = attempt->after,
                                    .arena =
                                        &attempt->method_env.arena[RF_MEM_INFER],
                                    .base_of = attempt->method->base_of,
@@ -512,6 +532,7 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
     RF_THEN(status, agree(attempt, &agreement, err));
     RF_THEN(status, rf_quantize_plan(attempt->plan, attempt->env.rank,
                                      &attempt->quantize, err));
+    RF_THEN(status, find_checkpoints(attempt, err));
     RF_THEN(status, allocate(attempt, err));
     RF_THEN(status, make_codec(attempt, err));
     opening_ns = rf_now_ns();
@@ -554,12 +575,15 @@ void rf_rank_attempt_release(struct rf_rank_attempt *attempt)
         attempt->memory->free(&attempt->shadow);
     }
     rf_delta_codec_destroy(attempt->delta);
+    json_decref(attempt->before);
+    json_decref(attempt->after);
     rf_quantize_free(&attempt->quantize);
     rf_schedule_destroy(attempt->yardstick.schedule);
     rf_schedule_destroy(attempt->schedule);
     rf_plan_destroy(attempt->plan);
     rf_start_task_destroy(attempt->task);
     attempt->delta = NULL;
+    attempt->before = attempt->after = NULL;
     attempt->method_env.codec = NULL;
     attempt->yardstick.schedule = NULL;
     attempt->schedule = NULL;

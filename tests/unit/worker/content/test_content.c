@@ -23,7 +23,10 @@ TEST(test_slices_of_a_cast_tensor_equal_the_whole)
         1, 1);
     ck_assert_int_eq(rf_plan_form(lab.plan, RF_TRAIN, 0).dtype, RF_F32);
     ck_assert_int_eq(rf_plan_form(lab.plan, RF_INFER, 0).dtype, RF_BF16);
-    assert_ok(rf_content_create(lab.plan, RF_INFER, 5, NULL, &content, &err),
+    assert_ok(rf_content_create(&(struct rf_content_job){.plan = lab.plan,
+                                                         .side = RF_INFER,
+                                                         .iteration = 5},
+                                NULL, &content, &err),
               err);
     assert_ok(rf_content_read(content, &span, whole, &err), err);
     for (; span.first < 96; span.first += 7) {
@@ -70,7 +73,9 @@ TEST(test_an_expert_of_a_stacked_tensor_is_its_stretch)
         folder);
     worker_lab_make(&lab, model, "{'name': 's', 'train': {}, 'infer': {}}", 1,
                     1);
-    assert_ok(rf_content_create(lab.plan, RF_TRAIN, 0, NULL, &content, &err),
+    assert_ok(rf_content_create(
+                  &(struct rf_content_job){.plan = lab.plan, .side = RF_TRAIN},
+                  NULL, &content, &err),
               err);
     for (uint32_t expert = 0; expert < 3; expert++) {
         struct rf_content_span span = {.expert = expert, .count = 8};
@@ -102,7 +107,9 @@ TEST(test_a_cast_without_an_exact_rule_is_refused)
     changed.infer.dtype_given = true;
     lab.plan->spec = &changed;
     ck_assert_int_eq(
-        rf_content_create(lab.plan, RF_INFER, 0, NULL, &content, &err),
+        rf_content_create(
+            &(struct rf_content_job){.plan = lab.plan, .side = RF_INFER}, NULL,
+            &content, &err),
         RF_ERR_UNSUPPORTED);
     ck_assert_ptr_null(content);
     assert_says(err.text, "float8_e4m3fn");

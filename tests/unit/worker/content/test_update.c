@@ -27,11 +27,11 @@ static void make_lab(struct worker_lab *lab, const char *update,
 static void read_span(const struct worker_lab *lab, uint64_t iteration,
                       const struct rf_content_span *span, void *out)
 {
+    const struct rf_content_job job = {
+        .plan = lab->plan, .side = RF_TRAIN, .iteration = iteration};
     struct rf_content *content;
     struct rf_err err;
-    assert_ok(
-        rf_content_create(lab->plan, RF_TRAIN, iteration, NULL, &content, &err),
-        err);
+    assert_ok(rf_content_create(&job, NULL, &content, &err), err);
     assert_ok(rf_content_read(content, span, out, &err), err);
     rf_content_destroy(content);
 }

@@ -62,6 +62,10 @@
       .example = "compare baseline results --threshold 20%,memory=10%",        \
       .options =                                                               \
           RF_OPTS_PRINT | RF_OPT(POOL) | RF_OPT(THRESHOLD) | RF_OPT(OUTLIERS)) \
+    X(DELTA, delta, .operands = {"BEFORE_DIR AFTER_DIR"}, .least = 2,          \
+      .most = 2,                                                               \
+      .help = "print what a training step changed between two checkpoints",    \
+      .example = "delta step-100 step-101", .options = RF_OPTS_PRINT)          \
     X(RERUN, rerun, .operands = {"RESULT.json"}, .least = 1, .most = 1,        \
       .help = "run the scenario of a result again and compare",                \
       .example = "rerun split.json --nodes node-c,node-d",                     \

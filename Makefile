@@ -260,6 +260,12 @@ check-models: $(if $(MODELS_PYTHON),,$(BUILD)/check-models/ready) ## compare mod
 	    tests/models/check-models --coord $(BUILD)/refit-coord $(MODELS)
 	tests/models/check-splits --coord $(BUILD)/refit-coord $(MODELS)
 
+.PHONY: check-step
+check-step: $(if $(MODELS_PYTHON),,$(BUILD)/check-models/ready) ## train a model with PyTorch and refit a step
+	$(call needs,build,all)
+	$(or $(MODELS_PYTHON),$(BUILD)/check-models/bin/python) \
+	    tests/models/check-step --coord $(BUILD)/refit-coord
+
 # Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
 # Here each becomes a program that replays tests/fuzz/corpus/<name>/ (part of
 # `make check`, any compiler); `make fuzz` builds real fuzzers with clang.

@@ -71,6 +71,64 @@ test_every_pattern_is_verified() {
     done
 }
 
+# Two checkpoints; every 50th element of `after` is another one than in `before`.
+two_checkpoints() {
+    "$RF_TOP/tests/lib/make-checkpoint" before "$@" >/dev/null ||
+        fail "make-checkpoint failed"
+    "$RF_TOP/tests/lib/step-checkpoint" before after 50 ||
+        fail "step-checkpoint failed"
+}
+
+test_the_difference_of_two_checkpoints_is_refitted() {
+    two_checkpoints --experts 4
+    cluster '"method": ["host", "tcp"], "encoding": "auto+diff",
+             "update": {"from": "before", "to": "after"}'
+    coord_exits 0 cluster.json -s '*tcp' --export exported \
+        --set 'model={"checkpoint": "before"}'
+    "$RF_TOP/tests/lib/same-tensors" after exported ||
+        fail "not the checkpoint after the step"
+    expect_json results/*/x-method=tcp.json "$sent < .model.bytes / 10 and
+        (.scenario.update | keys == [\"from\", \"to\"] and
+            all(startswith(\"/\")))"
+    cluster '"method": "host", "update": {"from": "before"}'
+    coord_exits 0 cluster.json -o whole --export dense \
+        --set 'model={"checkpoint": "after"}'
+    "$RF_TOP/tests/lib/same-tensors" after dense ||
+        fail "not the model's checkpoint"
+}
+
+test_what_changed_between_two_checkpoints_is_shown() {
+    two_checkpoints
+    coord_exits 0 delta before after
+    expect_text out '^all .* 2 % +100 % +0 % +0 % +0 % +0 % +0 % +1\.00 '
+    expect_text out '^model\.layers\.#\.mlp\.down_proj\.weight .* 2 % '
+    coord_exits 0 delta before after --json
+    # 50 elements: 50 H(1/50) bits, and 16 for the value.
+    expect_json out '.total | .changed * 50 - .elements | fabs < 150'
+    expect_json out '.total | .raw_bound_bytes * 8 / .changed |
+        . > 23 and . < 23.1'
+    expect_json out '.total | .diff_bound_bytes * 8 / .changed |
+        . > 7 and . < 8.1'
+    coord_exits 0 delta before before
+    expect_text out '^all .* 0 % '
+    coord_exits 2 delta before nonesuch
+    expect_text err 'nonesuch'
+}
+
+test_checkpoints_of_two_models_are_refused() {
+    two_checkpoints
+    "$RF_TOP/tests/lib/make-checkpoint" other --layers 1 >/dev/null
+    cluster '"update": {"from": "other"}'
+    coord_exits 1 cluster.json --set 'model={"checkpoint": "before"}'
+    expect_text err "rank [0-9]: .*/before has tensor model\.layers\.1\..*, .*/other has not"
+    coord_exits 1 cluster.json --set 'model={"checkpoint": "other"}' \
+        --set 'scenarios.*.update.from=before'
+    expect_text err "rank [0-9]: .*/before has tensor model\.layers\.1\..*, .*/other has not"
+    coord_exits 1 cluster.json --set 'model={"checkpoint": "before"}' \
+        --set 'scenarios.*.update.from=nonesuch'
+    expect_text err "rank [0-9]: .*/nonesuch"
+}
+
 test_a_wrong_byte_is_found() {
     cluster '"method": "tcp", "update": {"density": 0.01},
              "encoding": "gap8+diff"'
@@ -106,6 +164,10 @@ test_what_cannot_be_is_refused() {
              "density": 1}]}' 'no tensor is called "nonesuch\*"'
     refused '"update": {"density": 0.1, "densities": [{"match": "*"}]}' \
         'densities\[0\].*density'
+    refused '"update": {"from": "a", "density": 0.1}' \
+        '"from" and "density" cannot be combined'
+    refused '"update": {"to": "a"}' '"to" needs "from"'
+    refused '"update": {"from": "a"}' 'update\.from: the model must be'
     refused '"encoding": "auto"' 'needs "update"'
     refused '"encoding": "gap9", "update": {"density": 0.1}' 'gap8'
     refused '"encoding": "auto", "update": {"density": 0.1}, "method": "nccl"' \

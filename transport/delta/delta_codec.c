@@ -92,6 +92,13 @@ static uint64_t checksum(const struct rf_chunk *chunk, const uint8_t *in)
     return sum;
 }
 
+void rf_delta_codec_seal(const struct rf_delta_codec *codec,
+                         const struct rf_chunk *chunk, uint8_t *out)
+{
+    rf_put_u32(out, codec->version);
+    rf_put_u64(out + 4, checksum(chunk, out));
+}
+
 /* --- runs of a stream ----------------------------------------------------- */
 
 /* The part of a run from item `first` of the stream on, of at most `items`. */
@@ -244,8 +251,7 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
     }
     chunk->items = done;
     chunk->bytes = used;
-    rf_put_u32(out, codec->version);
-    rf_put_u64(out + 4, checksum(chunk, out));
+    rf_delta_codec_seal(codec, chunk, out);
 }
 
 /* --- chunks that are forwarded -------------------------------------------- */

@@ -49,6 +49,11 @@ void rf_delta_codec_destroy(struct rf_delta_codec *codec); /* NULL is fine */
 /* To be used in rf_method_env. */
 const struct rf_codec *rf_delta_codec_of(const struct rf_delta_codec *codec);
 
+/* Writes the version and the checksum of a chunk, of which `out` has the rest:
+ * encoding ends with it, and so do tests that make malformed chunks. */
+void rf_delta_codec_seal(const struct rf_delta_codec *codec,
+                         const struct rf_chunk *chunk, uint8_t *out);
+
 /* Before an iteration: sources have changed. `version` is that of the weights,
  * the same on all ranks. */
 void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version);

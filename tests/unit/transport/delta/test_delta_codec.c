@@ -286,18 +286,22 @@ LOOP_TEST(test_unchanged_elements_are_not_written, RF_ENCODINGS - 1)
     rf_delta_codec_destroy(one->codec);
 }
 
-/* Nor by a copy, even where memory may not be written. */
+/* Nor by a copy, even where memory may not be written: all but the first page,
+ * where one element has changed. */
 TEST(test_copies_of_what_is_there_write_nothing)
 {
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    const size_t bytes = sizeof(one->now);
+    const size_t bytes = sizeof(one->now), page = 4096;
     void *there = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(there, MAP_FAILED);
     make_one(one, RF_ENCODING_AUTO);
     memcpy(there, one->now, bytes);
-    ck_assert_int_eq(mprotect(there, bytes, PROT_READ), 0);
+    *(uint16_t *)there ^= 1;
+    ck_assert_int_eq(mprotect((uint8_t *)there + page, bytes - page, PROT_READ),
+                     0);
     rf_coder_copy(&one->coder, 0, bytes, there, one->now, true);
+    ck_assert_mem_eq(there, one->now, bytes);
     munmap(there, bytes);
     rf_delta_codec_destroy(one->codec);
 }
@@ -313,6 +317,21 @@ TEST(test_a_chunk_that_cuts_elements_is_refused)
     one->chunk.first = 2;
     one->chunk.items = sizeof(one->now) - 2;
     ck_assert(!take(one));
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* Nor may blocks be of fewer elements than the chunk, or of more. */
+TEST(test_a_chunk_with_blocks_of_other_elements_is_refused)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_GAP8);
+    one->chunk = (struct rf_chunk){0, sizeof(one->now) - 4, RF_CHUNK_BYTES};
+    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    for (uint64_t more = 0; more <= 4; more += 2) {
+        one->chunk.items = sizeof(one->now) - 6 + more;
+        rf_delta_codec_seal(one->codec, &one->chunk, one->wire);
+        ck_assert(take(one) == (more == 2));
+    }
     rf_delta_codec_destroy(one->codec);
 }
 

@@ -261,8 +261,8 @@ static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
     const struct rf_scenario *scenario = attempt->scenario;
     struct rf_capacities links;
     enum rf_status status;
-    if (scenario == NULL || scenario->spec->encoding != RF_ENCODING_DENSE ||
-        !links_are_known(attempt) || !rf_attempt_links(attempt, &links)) {
+    if (scenario == NULL || !links_are_known(attempt) ||
+        !rf_attempt_links(attempt, &links)) {
         return false;
     }
     if (what == BOUND_WHOLE) {
@@ -276,7 +276,8 @@ static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
             : rf_bounds_any(scenario->plan, &links,
                             scenario->config->node_names, out, NULL);
     rf_capacities_free(&links);
-    return status == RF_OK;
+    return status == RF_OK &&
+           (out->ms > 0 || scenario->spec->encoding == RF_ENCODING_DENSE);
 }
 
 /* Whether a method may have left pieces in place without reporting which: ranks

@@ -2,6 +2,9 @@
 #include "planner/plan/update_rules.h"
 
 #include <fnmatch.h>
+#include <math.h>
+
+#define BLOCK 128 /* elements, of pattern "blocks" */
 
 static bool matches_any(const struct rf_model *model, const char *match)
 {
@@ -48,4 +51,65 @@ enum rf_status rf_update_check(const struct rf_plan *plan, struct rf_err *err)
         }
     }
     return RF_OK;
+}
+
+double rf_update_share(const struct rf_plan *plan, uint32_t family)
+{
+    const struct rf_update_spec *update = &plan->spec->update;
+    const char *name = plan->model->families[family].name;
+    return RF_MIN(1.0, update->every * rf_update_density_of(update, name));
+}
+
+uint64_t rf_update_unit(const struct rf_plan *plan, uint32_t family)
+{
+    const struct rf_family *of = &plan->model->families[family];
+    switch (plan->spec->update.pattern) {
+    case RF_UPDATE_ROWS:
+        return of->shape[of->ndim - 1];
+    case RF_UPDATE_BLOCKS:
+        return BLOCK;
+    case RF_UPDATE_EXPERTS:
+        return of->has_experts ? rf_family_tensor_elements(of) : 0;
+    default:
+        return 0;
+    }
+}
+
+/* Bits of a symbol of this probability, times the probability. */
+static double entropy(double p)
+{
+    return p > 0 ? -p * log2(p) : 0;
+}
+
+/* Of a difference: its sign, and how far it goes. */
+static double difference_bits(const struct rf_update_spec *update)
+{
+#define FROM(step, from) from,
+    static const double from[] = {0, RF_UPDATE_DISTANCES(FROM) 65536};
+#undef FROM
+    double bits = 1;
+    for (size_t i = 0; i + 1 < RF_ARRAY_SIZE(from); i++) {
+        bits += entropy((from[i + 1] - from[i]) / 65536);
+    }
+    return update->pattern == RF_UPDATE_UNIFORM ? 1 : bits;
+}
+
+double rf_update_least(const struct rf_plan *plan, uint32_t family)
+{
+    const struct rf_spec *spec = plan->spec;
+    const double share = rf_update_share(plan, family);
+    const uint64_t unit = RF_MAX(rf_update_unit(plan, family), 1);
+    const uint32_t width = rf_dtype_bytes(rf_plan_wire(plan, family).dtype);
+    double bits = 8 * width;
+    if (spec->encoding == RF_ENCODING_DENSE) {
+        return 1;
+    }
+    if (spec->update.from != NULL) {
+        return 0;
+    }
+    if (width == 2 && rf_encoding_is_diff(spec->encoding)) {
+        bits = difference_bits(&spec->update);
+    }
+    bits = share * bits + (entropy(share) + entropy(1 - share)) / (double)unit;
+    return RF_MIN(bits / (8 * width), 1.0);
 }

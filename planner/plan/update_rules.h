@@ -1,4 +1,4 @@
-/* The rules of a scenario's "update" that need the model. */
+/* What a scenario's "update" means for the families of a model. */
 #ifndef RF_PLANNER_PLAN_UPDATE_RULES_H
 #define RF_PLANNER_PLAN_UPDATE_RULES_H
 
@@ -9,5 +9,18 @@
  * has. */
 enum rf_status rf_update_check(const struct rf_plan *plan,
                                struct rf_err *err) RF_MUST_CHECK;
+
+/* The share of a family's elements that change before each refit. Not between
+ * checkpoints. */
+double rf_update_share(const struct rf_plan *plan, uint32_t family);
+
+/* How many elements change together; 0: each by itself. */
+uint64_t rf_update_unit(const struct rf_plan *plan, uint32_t family);
+
+/* The bytes that a refit with the scenario's encoding sends at least of a family,
+ * as a share of the whole, on average: the entropy of the positions and of the
+ * values, as elements or as differences (docs/MEASURING.md, "Updates and
+ * encodings"). 1 without an encoding; 0, as not known, between checkpoints. */
+double rf_update_least(const struct rf_plan *plan, uint32_t family);
 
 #endif

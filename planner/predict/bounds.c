@@ -14,6 +14,7 @@
 #include "planner/assign/fair_shares.h"
 #include "planner/layout/box.h"
 #include "planner/plan/unit_task.h"
+#include "planner/plan/update_rules.h"
 
 #define BYTES_A_MS 1e6 /* of 1 GB/s */
 
@@ -289,6 +290,14 @@ static void add_departure(struct departures *all, const uint32_t *nodes,
             (uint32_t)all->n_nodes);
 }
 
+static uint64_t link_bytes(const struct rf_plan *plan,
+                           const struct rf_unit_task *unit)
+{
+    const uint64_t bytes =
+        rf_form_bytes(rf_plan_wire(plan, unit->family), &unit->box);
+    return (uint64_t)((double)bytes * rf_update_least(plan, unit->family));
+}
+
 /* Collects the nodes that hold each unit task and those that need it. Holders
  * whose link was not measured (0 in `link_out`) set no bound. */
 static void collect(const struct rf_plan *plan,
@@ -301,8 +310,7 @@ static void collect(const struct rf_plan *plan,
     RF_PUSH(out->first, out->n_first, out->first_capacity, 0);
     for (size_t u = 0; u < units->n; u++) {
         const struct rf_unit_task *unit = &units->of[u];
-        const uint64_t bytes =
-            rf_form_bytes(rf_plan_wire(plan, unit->family), &unit->box);
+        const uint64_t bytes = link_bytes(plan, unit);
         bool leaves = false, measured = true;
         uint32_t n = 0;
         for (uint32_t i = 0; i < unit->n_src; i++) {
@@ -474,14 +482,17 @@ static enum rf_status find_bound(const struct rf_plan *plan,
                           links->n_nodes, plan->world->n_nodes);
     }
     RF_TRY(rf_unit_tasks_build(plan, &units, err));
-    copied_make(plan, &units, links, &copied);
-    bound_memory(plan, &copied, links, names, &bound);
     bound_links(plan, &units, links, names, &bound);
-    if (schedule != NULL) {
-        bound_copies(plan, schedule, &copied, links, names, &bound);
-        bound_traffic(schedule, links, names, &bound);
+    /* How often encoded weights pass through memory is an encoder's business. */
+    if (plan->spec->encoding == RF_ENCODING_DENSE) {
+        copied_make(plan, &units, links, &copied);
+        bound_memory(plan, &copied, links, names, &bound);
+        if (schedule != NULL) {
+            bound_copies(plan, schedule, &copied, links, names, &bound);
+            bound_traffic(schedule, links, names, &bound);
+        }
+        copied_free(&copied);
     }
-    copied_free(&copied);
     rf_unit_tasks_free(&units);
     *out = bound;
     return RF_OK;

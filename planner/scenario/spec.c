@@ -32,8 +32,11 @@ static const unsigned modes[] = {RF_COLOCATED, RF_DISAGGREGATED, RF_COLOCATED,
 static const char *const strategy_names[] = {RF_STRATEGY_MAP(NAME) "auto",
                                              NULL};
 #undef NAME
-#define NAME(capitals, name) name,
+#define NAME(capitals, name, diff) name,
+#define IS_DIFF(capitals, name, diff) diff,
 static const char *const encoding_names[] = {RF_ENCODING_MAP(NAME) NULL};
+static const bool encoding_is_diff[] = {RF_ENCODING_MAP(IS_DIFF)};
+#undef IS_DIFF
 #undef NAME
 static const char *const memory_names[] = {"host", "cuda", NULL};
 static const char *const memory_others[] = {"cpu",    "host", "gpu", "cuda",
@@ -74,6 +77,11 @@ const char *rf_balance_name(enum rf_balance balance)
 const char *rf_encoding_name(enum rf_encoding encoding)
 {
     return encoding_names[encoding];
+}
+
+bool rf_encoding_is_diff(enum rf_encoding encoding)
+{
+    return encoding_is_diff[encoding];
 }
 
 const char *rf_spec_balance_meant(const char *word)

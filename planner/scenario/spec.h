@@ -38,23 +38,23 @@ enum rf_strategy {
     RF_STRATEGY_AUTO = RF_STRATEGIES, /* until choose_strategy.h picks one */
 };
 
-/* What travels of an update: everything, or the changed elements as positions
- * and values, or differences ("diff") in place of values. */
+/* X(ID, name, differences): what travels of an update: everything, or the
+ * changed elements as positions and values, or differences in place of values. */
 #define RF_ENCODING_MAP(X)                                                     \
-    X(DENSE, "dense")                                                          \
-    X(AUTO, "auto")                                                            \
-    X(GAP8, "gap8")                                                            \
-    X(IDX16, "idx16")                                                          \
-    X(BITMAP, "bitmap")                                                        \
-    X(RUNS, "runs")                                                            \
-    X(AUTO_DIFF, "auto+diff")                                                  \
-    X(GAP8_DIFF, "gap8+diff")                                                  \
-    X(IDX16_DIFF, "idx16+diff")                                                \
-    X(BITMAP_DIFF, "bitmap+diff")                                              \
-    X(RUNS_DIFF, "runs+diff")
+    X(DENSE, "dense", false)                                                   \
+    X(AUTO, "auto", false)                                                     \
+    X(GAP8, "gap8", false)                                                     \
+    X(IDX16, "idx16", false)                                                   \
+    X(BITMAP, "bitmap", false)                                                 \
+    X(RUNS, "runs", false)                                                     \
+    X(AUTO_DIFF, "auto+diff", true)                                            \
+    X(GAP8_DIFF, "gap8+diff", true)                                            \
+    X(IDX16_DIFF, "idx16+diff", true)                                          \
+    X(BITMAP_DIFF, "bitmap+diff", true)                                        \
+    X(RUNS_DIFF, "runs+diff", true)
 
 enum rf_encoding {
-#define RF_ENCODING_ENUM(capitals, name) RF_ENCODING_##capitals,
+#define RF_ENCODING_ENUM(capitals, ...) RF_ENCODING_##capitals,
     RF_ENCODING_MAP(RF_ENCODING_ENUM)
 #undef RF_ENCODING_ENUM
         RF_ENCODINGS
@@ -142,5 +142,7 @@ void rf_spec_destroy(struct rf_spec *spec);
 const char *rf_strategy_name(enum rf_strategy strategy);
 const char *rf_balance_name(enum rf_balance balance);
 const char *rf_encoding_name(enum rf_encoding encoding);
+/* Whether it sends differences, of elements of two bytes. */
+bool rf_encoding_is_diff(enum rf_encoding encoding);
 
 #endif

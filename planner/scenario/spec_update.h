@@ -21,6 +21,16 @@ enum rf_update_pattern {
     RF_UPDATE_EXPERTS, /* whole tensors of experts; of others, elements */
 };
 
+/*
+ * X(step, from): distances of elements that a step of Adam changes, from 16 bits
+ * drawn at random: 1 and the steps whose `from` is not above them. As often
+ * 1, 2, 3, 8, 40 and 200 as AdamW changed bfloat16 weights by 1, 2, 3-4, 5-16,
+ * 17-127 and more ulps at a learning rate of 1e-6: 90.3, 4.1, 2.5, 2.3, 0.7 and
+ * 0.1 % of the changes.
+ */
+#define RF_UPDATE_DISTANCES(X)                                                 \
+    X(1, 59179) X(1, 61866) X(5, 63505) X(32, 65012) X(160, 65471)
+
 struct rf_update_density {
     char *match; /* fnmatch(3) pattern of tensor names, with {L} and {E} */
     double density;

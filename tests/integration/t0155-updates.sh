@@ -178,6 +178,23 @@ test_what_cannot_be_is_refused() {
     expect_text err 'another dtype in training than in inference'
 }
 
+test_the_bound_is_of_the_least_bytes() {
+    cluster '"method": "tcp", "update": {"density": 0.01},
+             "encoding": ["dense", "auto", "auto+diff"]'
+    coord_exits 0 cluster.json --set 'nodes=[{"host": "a", "slots": 2},
+        {"host": "b", "slots": 4}]'
+    bound() {
+        jq '.bound.ms' results/*/"x-encoding=$1.json"
+    }
+    for name in auto auto+diff; do
+        expect_json results/*/"x-encoding=$name.json" \
+            '.bound.resource | startswith("link")'
+    done
+    jq -en "[$(bound dense), $(bound auto), $(bound auto+diff)] |
+        .[0] > 10 * .[1] and .[1] > 0 and .[2] > 0" >/dev/null ||
+        fail "the bounds are $(bound dense), $(bound auto), $(bound auto+diff)"
+}
+
 test_no_prediction_is_better_than_a_wrong_one() {
     cluster '"encoding": ["dense", "auto"], "update": {"density": 0.1}'
     run_coord predict cluster.json --set links.copy_gbytes_per_s=10

@@ -11,9 +11,9 @@
 
 #include "common/compiler.h"
 #include "common/pattern.h"
+#include "planner/plan/update_rules.h"
 
 #define GROUP 65536u /* elements that turn() permutes */
-#define BLOCK 128u   /* of pattern "blocks" */
 #define RUN 64u      /* elements at a time */
 
 /* A bijection of 16 bits. */
@@ -40,12 +40,11 @@ static struct group_keys group_keys_of(const struct rf_update *update,
     return (struct group_keys){(uint16_t)mixed, (uint16_t)(mixed >> 16)};
 }
 
-/* Limits, of 2^16, of the shares of changes by 1, 2, 3, 8, 40 and 200 ulps. */
 static inline uint16_t distance_of(uint16_t drawn)
 {
-    return (uint16_t)(1 + (drawn >= 59179) + (drawn >= 61866) +
-                      5 * (drawn >= 63505) + 32 * (drawn >= 65012) +
-                      160 * (drawn >= 65471));
+#define STEP(step, from) +step *(drawn >= (from))
+    return (uint16_t)(1 RF_UPDATE_DISTANCES(STEP));
+#undef STEP
 }
 
 /* How far RUN units of a group, from `first` on, are from their first state. */
@@ -161,23 +160,18 @@ struct rf_update rf_update_of(const struct rf_plan *plan, uint32_t family,
 {
     const struct rf_update_spec *spec = &plan->spec->update;
     const struct rf_family *of = &plan->model->families[family];
-    const double share =
-        RF_MIN(1.0, spec->every * rf_update_density_of(spec, of->name));
-    const uint64_t c = (uint64_t)floor((double)(iteration + 1) * share * GROUP);
+    const uint64_t c = (uint64_t)floor((double)(iteration + 1) *
+                                       rf_update_share(plan, family) * GROUP);
     struct rf_update update = {
         .key = rf_mix64(rf_pattern_seed(family, layer_index, expert) ^
                         rf_mix64(spec->seed + 1)),
         .turns = (uint32_t)(c % GROUP),
         .second = c / GROUP % 2 == 1,
-        .adam = spec->pattern != RF_UPDATE_UNIFORM};
-    if (spec->pattern == RF_UPDATE_ROWS) {
-        update.unit_elements = of->shape[of->ndim - 1];
-    } else if (spec->pattern == RF_UPDATE_BLOCKS) {
-        update.unit_elements = BLOCK;
-    } else if (spec->pattern == RF_UPDATE_EXPERTS && of->has_experts) {
+        .adam = spec->pattern != RF_UPDATE_UNIFORM,
+        .unit_elements = rf_update_unit(plan, family)};
+    if (spec->pattern == RF_UPDATE_EXPERTS && of->has_experts) {
         update.key =
             rf_mix64(rf_pattern_seed(family, 0, 0) ^ rf_mix64(spec->seed + 1));
-        update.unit_elements = rf_family_tensor_elements(of);
         update.first_unit = (uint64_t)layer_index * of->n_experts + expert;
     }
     return update;

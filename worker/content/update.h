@@ -7,10 +7,9 @@
  *     second = (c >> 16 & 1) ^ (turn(e) < c mod 2^16)
  *
  * turn() permutes each 2^16 consecutive elements, so the steps before a refit
- * change exactly their share of them, and none twice. An element in the second state is `distance` ulps further from
- * zero than in the first: 1, or for steps of Adam as often 1, 2, 3, 8, 40 and
- * 200 as AdamW changed bfloat16 weights by 1, 2, 3-4, 5-16, 17-127 and more at a
- * learning rate of 1e-6: 90.3, 4.1, 2.5, 2.3, 0.7 and 0.1 % of the changes.
+ * change exactly their share of them, and none twice. An element in the second
+ * state is some ulps further from zero than in the first: 1, or as many as
+ * RF_UPDATE_DISTANCES draws.
  * Rows, blocks and experts change as one: e is then their number.
  */
 #ifndef RF_WORKER_CONTENT_UPDATE_H

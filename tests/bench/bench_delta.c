@@ -8,6 +8,7 @@
  *     scan     rf_delta_scan()
  *     encode   scan, collect, let the copy last sent follow, encode
  *     decode   decode and write
+ *     refit    both through the codec, of an op with rows of 1024 elements
  *
  * with raw values and with differences, in GB/s of the whole array and as the
  * median of the ratios to `copy` of the same round (`scan`: to `read`); and the
@@ -28,6 +29,7 @@
 #include "common/pattern.h"
 #include "common/stats.h"
 #include "transport/delta/delta_block.h"
+#include "transport/delta/delta_codec.h"
 
 #define MAX_ROUNDS 32
 #define BLOCK_BYTES ((size_t)RF_DELTA_BLOCK * 2)
@@ -41,7 +43,25 @@ enum what {
     DECODE_RAW,
     ENCODE_DIFF,
     DECODE_DIFF,
+    SEND,
+    RECEIVE,
     N_WHAT
+};
+
+/* An op from rank 0 to rank 1: rows that follow each other at the source and do
+ * not at the destination. */
+#define ROW_ELEMENTS ((size_t)1024)
+#define GAP_BYTES 64 /* after a row */
+struct refit {
+    struct rf_op op;
+    struct rf_schedule schedule;
+    struct rf_rank ranks[2];
+    struct rf_world world;
+    struct rf_delta_codec *codec;
+    struct rf_coder coder;
+    struct rf_chunk *chunks;
+    size_t n_chunks;
+    uint8_t *there;
 };
 
 /* Arrays of `bytes`, and the encoded blocks. */
@@ -56,6 +76,7 @@ struct bench {
     size_t encoded[2]; /* bytes: raw, differences */
     double bound[2];
     double share; /* of elements that changed */
+    struct refit refit;
 };
 
 static double now_s(void)
@@ -210,6 +231,69 @@ static void decode(struct bench *bench)
     }
 }
 
+static void make_refit(struct bench *bench)
+{
+    struct refit *refit = &bench->refit;
+    const size_t rows = bench->bytes / 2 / ROW_ELEMENTS;
+    struct rf_op *op = &refit->op;
+    *op = (struct rf_op){.dst = 1,
+                         .dep = RF_NO_OP,
+                         .dst_mem = RF_MEM_INFER,
+                         .from = {RF_BF16},
+                         .wire = {RF_BF16},
+                         .to = {RF_BF16}};
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        op->box.extent[d] = d == RF_BOX_DIMS - 1   ? ROW_ELEMENTS
+                            : d == RF_BOX_DIMS - 2 ? rows
+                                                   : 1;
+        op->src_stride[d] = op->dst_stride[d] = 2;
+    }
+    op->src_stride[RF_BOX_DIMS - 2] = 2 * ROW_ELEMENTS;
+    op->dst_stride[RF_BOX_DIMS - 2] = 2 * ROW_ELEMENTS + GAP_BYTES;
+    refit->schedule = (struct rf_schedule){.ops = op, .n_ops = 1};
+    refit->world = (struct rf_world){.ranks = refit->ranks, .n_ranks = 2};
+    refit->codec = rf_delta_codec_create(
+        &(struct rf_delta_codec_how){.encoding = RF_ENCODING_AUTO,
+                                     .schedule = &refit->schedule,
+                                     .world = &refit->world,
+                                     .now = bench->now,
+                                     .shadow = bench->shadow,
+                                     .bytes = bench->bytes,
+                                     .unit = 2});
+    refit->chunks = rf_xcalloc(rows, sizeof(*refit->chunks));
+    refit->there = rf_xcalloc(rows, 2 * ROW_ELEMENTS + GAP_BYTES);
+    rf_coder_of(op, rf_delta_codec_of(refit->codec), &refit->coder);
+}
+
+static void send_all(struct bench *bench)
+{
+    struct refit *refit = &bench->refit;
+    uint8_t *out = bench->wire;
+    refit->n_chunks = 0;
+    for (uint64_t at = 0; at < refit->coder.shape.total_items;) {
+        struct rf_chunk *chunk = &refit->chunks[refit->n_chunks++];
+        *chunk = (struct rf_chunk){at, refit->coder.shape.total_items - at,
+                                   RF_CHUNK_BYTES};
+        refit->coder.codec->encode(&refit->coder, bench->now, chunk, out);
+        at += chunk->items;
+        out += chunk->bytes;
+    }
+}
+
+static void receive_all(struct bench *bench)
+{
+    const struct refit *refit = &bench->refit;
+    const uint8_t *in = bench->wire;
+    for (size_t i = 0; i < refit->n_chunks; i++) {
+        if (!refit->coder.codec->decode(&refit->coder, &refit->chunks[i], in,
+                                        refit->there)) {
+            fprintf(stderr, "bench-delta: a chunk cannot be decoded\n");
+            exit(EXIT_FAILURE);
+        }
+        in += refit->chunks[i].bytes;
+    }
+}
+
 static void check(const struct bench *bench, const uint16_t *array)
 {
     if (memcmp(array, bench->now, bench->bytes) != 0) {
@@ -222,8 +306,9 @@ static void run(struct bench *bench, enum what what, unsigned round)
 {
     double before;
     const bool diff = what == ENCODE_DIFF || what == DECODE_DIFF;
-    if (what == ENCODE_RAW || what == ENCODE_DIFF) {
+    if (what == ENCODE_RAW || what == ENCODE_DIFF || what == SEND) {
         memcpy(bench->shadow, bench->before, bench->bytes);
+        rf_delta_codec_begin(bench->refit.codec, round);
     } else if (what == DECODE_RAW || what == DECODE_DIFF) {
         memcpy(bench->other, bench->before, bench->bytes);
     }
@@ -249,11 +334,17 @@ static void run(struct bench *bench, enum what what, unsigned round)
     case DECODE_DIFF:
         decode(bench);
         break;
+    case SEND:
+        send_all(bench);
+        break;
+    case RECEIVE:
+        receive_all(bench);
+        break;
     case N_WHAT:
         break;
     }
     bench->seconds[what][round] = now_s() - before;
-    if (what == ENCODE_RAW || what == ENCODE_DIFF) {
+    if (what == ENCODE_RAW || what == ENCODE_DIFF || what == SEND) {
         check(bench, bench->shadow);
     } else if (what == DECODE_RAW || what == DECODE_DIFF) {
         check(bench, bench->other);
@@ -297,7 +388,9 @@ static void print_row(const struct bench *bench)
                ratio(bench, decodes, COPY),
                (double)bench->encoded[diff] / bench->bound[diff]);
     }
-    printf("\n");
+    printf("  %6.1f (%.2f) %6.1f (%.2f)\n", rate(bench, SEND),
+           ratio(bench, SEND, COPY), rate(bench, RECEIVE),
+           ratio(bench, RECEIVE, COPY));
     fflush(stdout);
 }
 
@@ -353,9 +446,11 @@ int main(int argc, char **argv)
     bench.other = aligned_alloc(4096, bench.bytes);
     bench.wire = rf_xcalloc(bench.n_blocks, rf_delta_bound(RF_DELTA_BLOCK, 2));
     bench.lengths = rf_xcalloc(bench.n_blocks, sizeof(*bench.lengths));
+    make_refit(&bench);
     printf("instructions: %s; GB/s of %zu MB, ratios in brackets\n"
            "                                           raw: encode, decode, "
-           "bytes       differences\n"
+           "bytes       differences"
+           "                    refit: send, receive\n"
            "changed  copy  read plain   scan\n",
            rf_delta_instructions(), bench.bytes / 1000000);
     for (size_t d = 0; d < RF_ARRAY_SIZE(densities); d++) {
@@ -374,6 +469,9 @@ int main(int argc, char **argv)
     free(bench.other);
     free(bench.wire);
     free(bench.lengths);
+    free(bench.refit.chunks);
+    free(bench.refit.there);
+    rf_delta_codec_destroy(bench.refit.codec);
     printf("%u goals missed\n", missed);
     return missed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

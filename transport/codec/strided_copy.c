@@ -156,13 +156,8 @@ void rf_copy_streaming(void *dst, const void *src, size_t bytes)
 /* --- runs ----------------------------------------------------------------- */
 
 /* A position in the grid that steps forward run by run. */
-struct walk {
-    uint64_t at[RF_BOX_DIMS];
-    uint64_t src, dst; /* byte offsets of the run */
-};
-
-static void walk_to(const struct rf_copy_shape *shape, uint64_t run,
-                    struct walk *walk)
+void rf_copy_walk_to(const struct rf_copy_shape *shape, uint64_t run,
+                     struct rf_copy_walk *walk)
 {
     walk->src = walk->dst = 0;
     for (uint32_t d = shape->n_dims; d-- > 0;) {
@@ -173,7 +168,8 @@ static void walk_to(const struct rf_copy_shape *shape, uint64_t run,
     }
 }
 
-static void walk_on(const struct rf_copy_shape *shape, struct walk *walk)
+void rf_copy_walk_on(const struct rf_copy_shape *shape,
+                     struct rf_copy_walk *walk)
 {
     for (uint32_t d = shape->n_dims; d-- > 0;) {
         walk->src += shape->src_stride[d];
@@ -190,8 +186,8 @@ static void walk_on(const struct rf_copy_shape *shape, struct walk *walk)
 void rf_copy_run_at(const struct rf_copy_shape *shape, uint64_t index,
                     uint64_t *src_offset, uint64_t *dst_offset)
 {
-    struct walk walk;
-    walk_to(shape, index, &walk);
+    struct rf_copy_walk walk;
+    rf_copy_walk_to(shape, index, &walk);
     *src_offset = walk.src;
     *dst_offset = walk.dst;
 }
@@ -203,7 +199,7 @@ void rf_copy_run_at(const struct rf_copy_shape *shape, uint64_t index,
                   items = RF_MIN(left, (shape)->run_items - skip);             \
          left > 0;                                                             \
          left -= items, skip = 0, items = RF_MIN(left, (shape)->run_items),    \
-                  walk_on((shape), (walk)))
+                  rf_copy_walk_on((shape), (walk)))
 
 /* Address to prefetch while the last 2 KiB before `end` of a run are copied:
  * the run that far ahead in the innermost dimension. */
@@ -219,8 +215,8 @@ static const uint8_t *run_ahead(const struct rf_copy_shape *shape,
 void rf_copy_range(const struct rf_copy_shape *shape, uint64_t first,
                    uint64_t n, void *dst, const void *src, bool streaming)
 {
-    struct walk walk;
-    walk_to(shape, first / shape->run_items, &walk);
+    struct rf_copy_walk walk;
+    rf_copy_walk_to(shape, first / shape->run_items, &walk);
     FOR_EACH_RUN(shape, first, n, &walk, skip, items)
     {
         uint8_t *to = (uint8_t *)dst + walk.dst + skip * shape->dst_item;
@@ -241,9 +237,9 @@ void rf_copy_range(const struct rf_copy_shape *shape, uint64_t first,
 void rf_copy_rows(const struct rf_copy_member *members, uint32_t n_members,
                   uint64_t first, uint64_t n)
 {
-    struct walk walks[RF_COPY_MEMBERS_MAX];
+    struct rf_copy_walk walks[RF_COPY_MEMBERS_MAX];
     for (uint32_t m = 0; m < n_members; m++) {
-        walk_to(members[m].shape, first, &walks[m]);
+        rf_copy_walk_to(members[m].shape, first, &walks[m]);
     }
     for (uint64_t row = 0; row < n; row++) {
         for (uint32_t m = 0; m < n_members; m++) {
@@ -251,7 +247,7 @@ void rf_copy_rows(const struct rf_copy_member *members, uint32_t n_members,
             uint8_t *to = (uint8_t *)member->dst + walks[m].dst;
             const uint8_t *from = (const uint8_t *)member->src + walks[m].src;
             const uint32_t next = (m + 1) % n_members; /* 0 is a row ahead */
-            walk_on(member->shape, &walks[m]);
+            rf_copy_walk_on(member->shape, &walks[m]);
             stream_run(to, from, member->shape->run_items,
                        (const uint8_t *)members[next].src + walks[next].src);
         }
@@ -262,8 +258,8 @@ void rf_copy_pack(const struct rf_copy_shape *shape, uint64_t first, uint64_t n,
                   void *out, const void *src, bool cast)
 {
     uint8_t *to = out;
-    struct walk walk;
-    walk_to(shape, first / shape->run_items, &walk);
+    struct rf_copy_walk walk;
+    rf_copy_walk_to(shape, first / shape->run_items, &walk);
     FOR_EACH_RUN(shape, first, n, &walk, skip, items)
     {
         const uint8_t *from =
@@ -282,8 +278,8 @@ void rf_copy_unpack(const struct rf_copy_shape *shape, uint64_t first,
                     uint64_t n, void *dst, const void *in, bool cast)
 {
     const uint8_t *from = in;
-    struct walk walk;
-    walk_to(shape, first / shape->run_items, &walk);
+    struct rf_copy_walk walk;
+    rf_copy_walk_to(shape, first / shape->run_items, &walk);
     FOR_EACH_RUN(shape, first, n, &walk, skip, items)
     {
         uint8_t *to = (uint8_t *)dst + walk.dst + skip * shape->dst_item;
@@ -305,9 +301,9 @@ size_t rf_copy_iov(const struct rf_copy_shape *shape,
     const uint32_t item = src ? shape->src_item : shape->dst_item;
     const uint64_t n = RF_MIN(span->n, shape->total_items - span->first);
     size_t used = 0;
-    struct walk walk;
+    struct rf_copy_walk walk;
     *items_out = 0;
-    walk_to(shape, span->first / shape->run_items, &walk);
+    rf_copy_walk_to(shape, span->first / shape->run_items, &walk);
     FOR_EACH_RUN(shape, span->first, n, &walk, skip, items)
     {
         uint64_t offset = src ? walk.src : walk.dst;

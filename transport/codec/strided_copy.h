@@ -18,6 +18,18 @@
 
 enum rf_copy_side { RF_COPY_SRC, RF_COPY_DST };
 
+/* A place among the runs of a shape. */
+struct rf_copy_walk {
+    uint64_t at[RF_BOX_DIMS];
+    uint64_t src, dst; /* byte offsets of the run */
+};
+
+/* To run `run`, by division, and from one run to the next. */
+void rf_copy_walk_to(const struct rf_copy_shape *shape, uint64_t run,
+                     struct rf_copy_walk *walk);
+void rf_copy_walk_on(const struct rf_copy_shape *shape,
+                     struct rf_copy_walk *walk);
+
 /* Byte offsets of run `index` on both sides. */
 void rf_copy_run_at(const struct rf_copy_shape *shape, uint64_t index,
                     uint64_t *src_offset, uint64_t *dst_offset);

@@ -101,51 +101,75 @@ void rf_delta_codec_seal(const struct rf_delta_codec *codec,
 
 /* --- runs of a stream ----------------------------------------------------- */
 
-/* The part of a run from item `first` of the stream on, of at most `items`. */
+/* The runs of a part of a stream, the first and the last of them in part. */
+struct run_parts {
+    const struct rf_copy_shape *shape;
+    struct rf_copy_walk walk; /* at the run that is next */
+    uint64_t skip;            /* of its bytes */
+    uint64_t left;
+};
+
 struct run_part {
     uint64_t src, dst; /* byte offsets */
     uint64_t bytes;
 };
 
-static struct run_part part_at(const struct rf_copy_shape *shape,
-                               uint64_t first, uint64_t items)
+static struct run_parts runs_of(const struct rf_copy_shape *shape,
+                                uint64_t first, uint64_t items)
 {
-    const uint64_t skip = first % shape->run_items;
-    struct run_part part;
-    rf_copy_run_at(shape, first / shape->run_items, &part.src, &part.dst);
-    part.src += skip;
-    part.dst += skip;
-    part.bytes = RF_MIN(shape->run_items - skip, items);
-    return part;
+    struct run_parts runs = {
+        .shape = shape, .skip = first % shape->run_items, .left = items};
+    rf_copy_walk_to(shape, first / shape->run_items, &runs.walk);
+    return runs;
+}
+
+/* False after the last one. */
+static bool next_run(struct run_parts *runs, struct run_part *out)
+{
+    if (runs->left == 0) {
+        return false;
+    }
+    out->src = runs->walk.src + runs->skip;
+    out->dst = runs->walk.dst + runs->skip;
+    out->bytes = RF_MIN(runs->shape->run_items - runs->skip, runs->left);
+    runs->left -= out->bytes;
+    runs->skip = 0;
+    if (runs->left > 0) {
+        rf_copy_walk_on(runs->shape, &runs->walk);
+    }
+    return true;
 }
 
 /* --- encoding ------------------------------------------------------------- */
 
-/* Fills at, values and old with the changes of `n` elements of an op whose
- * source is `src`. */
+/* Fills at, values and, for differences, old with the changes of `n` elements of
+ * an op whose source is `src`. */
 static uint32_t find_changes(struct rf_delta_codec *codec,
                              const struct rf_coder *coder, uint64_t first,
                              uint32_t n, const uint8_t *src)
 {
     const uint32_t width = coder->width;
-    uint32_t found = 0;
-    for (uint32_t done = 0; done < n;) {
-        const struct run_part part =
-            part_at(&coder->shape, first + (uint64_t)done * width,
-                    (uint64_t)(n - done) * width);
-        const uint8_t *at = src + part.src;
-        const uint32_t more = rf_delta_index_find(
-            codec->index, at, (uint32_t)(part.bytes / width), width,
-            codec->at + found);
+    const bool diff = rf_encoding_is_diff(codec->how.encoding) && width == 2;
+    struct run_parts runs =
+        runs_of(&coder->shape, first, (uint64_t)n * coder->width);
+    struct run_part run;
+    uint32_t found = 0, done = 0;
+    while (next_run(&runs, &run)) {
+        const uint8_t *at = src + run.src;
+        const uint32_t elements = (uint32_t)(run.bytes / width);
+        const uint32_t more = rf_delta_index_find(codec->index, at, elements,
+                                                  width, codec->at + found);
         const size_t to = (size_t)found * width;
         rf_delta_gather(at, codec->at + found, more, width, codec->values + to);
-        rf_delta_gather(rf_delta_index_shadow(codec->index, at),
-                        codec->at + found, more, width, codec->old + to);
+        if (diff) {
+            rf_delta_gather(rf_delta_index_shadow(codec->index, at),
+                            codec->at + found, more, width, codec->old + to);
+        }
         for (uint32_t i = 0; i < more; i++) {
             codec->at[found + i] = (uint16_t)(codec->at[found + i] + done);
         }
         found += more;
-        done += (uint32_t)(part.bytes / width);
+        done += elements;
     }
     return found;
 }
@@ -346,16 +370,16 @@ static void apply(const struct rf_coder *coder,
                   const struct rf_delta_how *how, uint64_t first, uint8_t *dst)
 {
     const uint32_t width = coder->width;
-    uint32_t from = 0;
-    for (uint32_t done = 0; done < changes->count;) {
-        const struct run_part part =
-            part_at(&coder->shape, first + (uint64_t)done * width,
-                    (uint64_t)(changes->count - done) * width);
-        const uint32_t next = done + (uint32_t)(part.bytes / width);
+    struct run_parts runs =
+        runs_of(&coder->shape, first, (uint64_t)changes->count * width);
+    struct run_part run;
+    uint32_t from = 0, done = 0;
+    while (next_run(&runs, &run)) {
+        const uint32_t next = done + (uint32_t)(run.bytes / width);
         const uint32_t to = next == changes->count
                                 ? changes->n
                                 : change_at(changes, how, from, next);
-        rf_delta_apply(changes, *how, from, to, done, dst + part.dst);
+        rf_delta_apply(changes, *how, from, to, done, dst + run.dst);
         from = to;
         done = next;
     }
@@ -427,17 +451,17 @@ static void copy_part(uint32_t width, uint8_t *dst, const uint8_t *src,
 static void copy(const struct rf_coder *coder, uint64_t first, uint64_t n,
                  void *dst, const void *src, bool streaming)
 {
+    struct run_parts runs;
+    struct run_part run;
     if (coder->op->dst_mem != RF_MEM_INFER) { /* it holds no earlier weights */
         rf_copy_range(&coder->shape, first, n, dst, src, streaming);
         return;
     }
-    while (n > 0) {
-        const struct run_part part = part_at(&coder->shape, first, n);
-        const bool whole = (first | part.bytes) % coder->width == 0;
-        copy_part(whole ? coder->width : 1, (uint8_t *)dst + part.dst,
-                  (const uint8_t *)src + part.src, part.bytes);
-        first += part.bytes;
-        n -= part.bytes;
+    for (runs = runs_of(&coder->shape, first, n); next_run(&runs, &run);) {
+        const bool whole = (first | run.bytes) % coder->width == 0;
+        copy_part(whole ? coder->width : 1, (uint8_t *)dst + run.dst,
+                  (const uint8_t *)src + run.src, run.bytes);
+        first += run.bytes;
     }
 }
 
@@ -513,7 +537,8 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
     codec->kept = rf_calloc(how->schedule->n_ops + 1, sizeof(*codec->kept));
     if (how->shadow != NULL) {
         codec->index =
-            rf_delta_index_create(how->now, how->shadow, how->bytes, how->unit);
+            rf_delta_index_create(how->now, how->shadow, how->bytes, how->unit,
+                                  rf_encoding_is_diff(how->encoding));
     }
     if (codec->kept != NULL) {
         codec->capacity =

@@ -16,13 +16,15 @@ struct rf_delta_index {
     uint64_t bytes;
     uint32_t unit;
     size_t n_blocks;
+    bool keeps;     /* the shadow as it was, until the commit */
     uint64_t *bits; /* WORDS per block */
     bool *known;    /* by block */
     uint16_t at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
 };
 
 struct rf_delta_index *rf_delta_index_create(const void *now, void *shadow,
-                                             uint64_t bytes, uint32_t unit)
+                                             uint64_t bytes, uint32_t unit,
+                                             bool keeps)
 {
     const uint64_t block = (uint64_t)RF_DELTA_BLOCK * unit;
     struct rf_delta_index *index = rf_calloc(1, sizeof(*index));
@@ -33,6 +35,7 @@ struct rf_delta_index *rf_delta_index_create(const void *now, void *shadow,
     index->shadow = shadow;
     index->bytes = bytes;
     index->unit = unit;
+    index->keeps = keeps;
     index->n_blocks = (size_t)((bytes + block - 1) / block);
     index->bits = rf_calloc(index->n_blocks + 1, WORDS * sizeof(uint64_t));
     index->known = rf_calloc(index->n_blocks + 1, sizeof(*index->known));
@@ -64,19 +67,63 @@ void rf_delta_index_forget(struct rf_delta_index *index)
     memset(index->known, 0, index->n_blocks * sizeof(*index->known));
 }
 
+/* Stores what has changed in a block. */
+static void commit_block(struct rf_delta_index *index, size_t block)
+{
+    const uint32_t unit = index->unit;
+    const uint64_t from = (uint64_t)block * RF_DELTA_BLOCK * unit;
+    uint8_t *shadow = index->shadow + from;
+    const uint8_t *now = index->now + from;
+    const size_t n = rf_delta_positions(index->bits + block * WORDS, 0,
+                                        RF_DELTA_BLOCK, index->at);
+    if (n > RF_DELTA_BLOCK / 4) { /* most lines change */
+        memcpy(shadow, now,
+               (size_t)RF_MIN(index->bytes - from,
+                              (uint64_t)RF_DELTA_BLOCK * unit));
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = (size_t)index->at[i] * unit;
+        if (unit == 2) { /* a store, not a call */
+            memcpy(shadow + at, now + at, 2);
+        } else {
+            memcpy(shadow + at, now + at, unit);
+        }
+    }
+}
+
 static void learn(struct rf_delta_index *index, size_t block)
 {
     const uint64_t from = (uint64_t)block * RF_DELTA_BLOCK * index->unit;
     const uint64_t units = (index->bytes - from) / index->unit;
-    uint64_t *bits = index->bits + block * WORDS;
-    const size_t n = rf_delta_scan(index->now + from, index->shadow + from,
-                                   (size_t)RF_MIN(units, RF_DELTA_BLOCK),
-                                   index->unit, index->at);
-    memset(bits, 0, WORDS * sizeof(*bits));
-    for (size_t i = 0; i < n; i++) {
-        bits[index->at[i] / 64] |= UINT64_C(1) << index->at[i] % 64;
-    }
+    rf_delta_mask(index->now + from, index->shadow + from,
+                  (size_t)RF_MIN(units, RF_DELTA_BLOCK), index->unit,
+                  index->bits + block * WORDS);
     index->known[block] = true;
+    if (!index->keeps) { /* while both are in the cache */
+        commit_block(index, block);
+    }
+}
+
+/* The same for elements of several units, of which some may have changed. */
+static uint32_t find_wide(const struct rf_delta_index *index, uint64_t first,
+                          uint64_t end, int shift, uint16_t *out)
+{
+    uint32_t found = 0;
+    for (uint64_t w = first / 64; w * 64 < end; w++) {
+        uint64_t word = index->bits[w];
+        const uint64_t before = w * 64 < first ? first - w * 64 : 0;
+        const uint64_t past = (w + 1) * 64 > end ? (w + 1) * 64 - end : 0;
+        word = word >> before << before;
+        word = word << past >> past;
+        for (; word != 0; word &= word - 1) {
+            const uint64_t unit = w * 64 + (uint64_t)__builtin_ctzll(word);
+            const uint16_t position = (uint16_t)((unit - first) >> shift);
+            found -= found > 0 && out[found - 1] == position;
+            out[found++] = position;
+        }
+    }
+    return found;
 }
 
 uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
@@ -87,54 +134,20 @@ uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
     const uint64_t first =
         (uint64_t)((const uint8_t *)at - index->now) / index->unit;
     const uint64_t end = first + ((uint64_t)n << shift);
-    uint32_t found = 0;
     for (size_t b = first / RF_DELTA_BLOCK; b * RF_DELTA_BLOCK < end; b++) {
         if (!index->known[b]) {
             learn(index, b);
         }
     }
-    for (uint64_t w = first / 64; w * 64 < end; w++) {
-        uint64_t word = index->bits[w];
-        const uint64_t before = w * 64 < first ? first - w * 64 : 0;
-        const uint64_t past = (w + 1) * 64 > end ? (w + 1) * 64 - end : 0;
-        word = word >> before << before;
-        word = word << past >> past;
-        for (; word != 0; word &= word - 1) {
-            const uint64_t unit = w * 64 + (uint64_t)__builtin_ctzll(word);
-            const uint16_t position = (uint16_t)((unit - first) >> shift);
-            /* Several units of an element may have changed. */
-            found -= shift > 0 && found > 0 && out[found - 1] == position;
-            out[found++] = position;
-        }
-    }
-    return found;
-}
-
-static void commit_word(struct rf_delta_index *index, uint64_t first,
-                        uint64_t word)
-{
-    const uint32_t unit = index->unit;
-    if (word == UINT64_MAX) {
-        memcpy(index->shadow + first * unit, index->now + first * unit,
-               (size_t)unit * 64);
-        return;
-    }
-    for (; word != 0; word &= word - 1) {
-        const uint64_t at = (first + (uint64_t)__builtin_ctzll(word)) * unit;
-        if (unit == 2) { /* a store, not a call */
-            memcpy(index->shadow + at, index->now + at, 2);
-        } else {
-            memcpy(index->shadow + at, index->now + at, unit);
-        }
-    }
+    return shift > 0 ? find_wide(index, first, end, shift, out)
+                     : (uint32_t)rf_delta_positions(index->bits, first, n, out);
 }
 
 void rf_delta_index_commit(struct rf_delta_index *index)
 {
-    for (size_t b = 0; b < index->n_blocks; b++) {
-        for (size_t w = 0; index->known[b] && w < WORDS; w++) {
-            commit_word(index, (b * WORDS + w) * 64,
-                        index->bits[b * WORDS + w]);
+    for (size_t b = 0; index->keeps && b < index->n_blocks; b++) {
+        if (index->known[b]) {
+            commit_block(index, b);
         }
     }
 }

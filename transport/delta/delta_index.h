@@ -15,9 +15,12 @@
 struct rf_delta_index;
 
 /* `now` and `shadow` have `bytes` bytes, a multiple of `unit` (1, 2, 4 or 8),
- * and outlive the index. NULL: no memory. */
+ * and outlive the index. `keeps`: the shadow stays as it was until the commit;
+ * otherwise it follows when blocks are compared, which is faster. NULL: no
+ * memory. */
 struct rf_delta_index *rf_delta_index_create(const void *now, void *shadow,
-                                             uint64_t bytes, uint32_t unit);
+                                             uint64_t bytes, uint32_t unit,
+                                             bool keeps);
 void rf_delta_index_destroy(struct rf_delta_index *index); /* NULL is fine */
 
 /* Where the shadow has what the arena has at `at`. */
@@ -28,8 +31,8 @@ const uint8_t *rf_delta_index_shadow(const struct rf_delta_index *index,
 void rf_delta_index_forget(struct rf_delta_index *index);
 
 /* Writes the positions, ascending from 0 on, at which `n` elements of `width`
- * bytes from `at` on have changed, to `out`, which has room for n; returns
- * their number. n is at most RF_DELTA_BLOCK. */
+ * bytes from `at` on have changed, to `out`, which has room for n +
+ * RF_DELTA_SLACK; returns their number. n is at most RF_DELTA_BLOCK. */
 uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
                              uint32_t n, uint32_t width, uint16_t *out);
 

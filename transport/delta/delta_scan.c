@@ -97,6 +97,41 @@ size_t rf_delta_scan_plain(const void *a, const void *b, size_t n,
     return (size_t)(compare(a, b, 0, n, width, at) - at);
 }
 
+/* Elements [from, n), 64 of them a word. */
+static void mask_plain(const uint8_t *a, const uint8_t *b, size_t from,
+                       size_t n, uint32_t width, uint64_t *mask)
+{
+    uint16_t at[GROUP];
+    for (; from < n; from += GROUP) {
+        const size_t here = RF_MIN(n - from, (size_t)GROUP);
+        const size_t found = rf_delta_scan_plain(
+            a + from * width, b + from * width, here, width, at);
+        uint64_t word = 0;
+        for (size_t i = 0; i < found; i++) {
+            word |= UINT64_C(1) << at[i];
+        }
+        mask[from / GROUP] = word;
+    }
+}
+
+/* Bits [first, end), where first is in the first word. */
+INLINE uint16_t *positions(const uint64_t *mask, size_t first, size_t end,
+                           uint16_t *at)
+{
+    const size_t words = (end + GROUP - 1) / GROUP;
+    for (size_t w = 0; w < words; w++) {
+        uint64_t word = mask[w];
+        if (w == 0) {
+            word = word >> first << first;
+        }
+        if (w == words - 1 && end % GROUP != 0) {
+            word &= (UINT64_C(1) << end % GROUP) - 1;
+        }
+        at = put(at, word, (uint16_t)(w * GROUP - first));
+    }
+    return at;
+}
+
 /* --- With vectors --------------------------------------------------------- */
 
 #if defined(__x86_64__)
@@ -221,6 +256,54 @@ static uint16_t *scan_groups_here(const uint8_t *a, const uint8_t *b,
                : scan_sse2(a, b, groups, width, at);
 }
 
+INLINE void mask_groups(const uint8_t *a, const uint8_t *b, size_t groups,
+                        uint32_t width, uint64_t *mask, same_fn same)
+{
+    for (size_t g = 0; g < groups; g++) {
+        mask[g] = differ(a, b, same);
+        a += (size_t)GROUP * width;
+        b += (size_t)GROUP * width;
+    }
+}
+
+static void mask_groups_here(const uint8_t *a, const uint8_t *b, size_t groups,
+                             uint32_t width, uint64_t *mask)
+{
+    switch (width) {
+    case 1:
+        mask_groups(a, b, groups, 1, mask, same_8);
+        break;
+    case 2:
+        mask_groups(a, b, groups, 2, mask, same_16);
+        break;
+    case 4:
+        mask_groups(a, b, groups, 4, mask, same_32);
+        break;
+    default:
+        mask_groups(a, b, groups, 8, mask, same_64);
+    }
+}
+
+static uint16_t *positions_sse2(const uint64_t *mask, size_t first, size_t end,
+                                uint16_t *at)
+{
+    return positions(mask, first, end, at);
+}
+
+__attribute__((target("popcnt"))) static uint16_t *
+positions_popcnt(const uint64_t *mask, size_t first, size_t end, uint16_t *at)
+{
+    return positions(mask, first, end, at);
+}
+
+static uint16_t *positions_here(const uint64_t *mask, size_t first, size_t end,
+                                uint16_t *at)
+{
+    return __builtin_cpu_supports("popcnt")
+               ? positions_popcnt(mask, first, end, at)
+               : positions_sse2(mask, first, end, at);
+}
+
 #else
 
 const char *rf_delta_instructions(void)
@@ -234,6 +317,18 @@ static uint16_t *scan_groups_here(const uint8_t *a, const uint8_t *b,
     return compare(a, b, 0, groups * GROUP, width, at);
 }
 
+static void mask_groups_here(const uint8_t *a, const uint8_t *b, size_t groups,
+                             uint32_t width, uint64_t *mask)
+{
+    mask_plain(a, b, 0, groups * GROUP, width, mask);
+}
+
+static uint16_t *positions_here(const uint64_t *mask, size_t first, size_t end,
+                                uint16_t *at)
+{
+    return positions(mask, first, end, at);
+}
+
 #endif
 
 size_t rf_delta_scan(const void *a, const void *b, size_t n, uint32_t width,
@@ -242,4 +337,20 @@ size_t rf_delta_scan(const void *a, const void *b, size_t n, uint32_t width,
     const size_t groups = n / GROUP;
     uint16_t *end = scan_groups_here(a, b, groups, width, at);
     return (size_t)(compare(a, b, groups * GROUP, n, width, end) - at);
+}
+
+void rf_delta_mask(const void *a, const void *b, size_t n, uint32_t width,
+                   uint64_t *mask)
+{
+    const size_t groups = n / GROUP;
+    mask_groups_here(a, b, groups, width, mask);
+    mask_plain(a, b, groups * GROUP, n, width, mask);
+}
+
+size_t rf_delta_positions(const uint64_t *mask, size_t first, size_t n,
+                          uint16_t *at)
+{
+    const size_t skip = first % GROUP;
+    return (size_t)(positions_here(mask + first / GROUP, skip, skip + n, at) -
+                    at);
 }

@@ -24,6 +24,16 @@ size_t rf_delta_scan(const void *a, const void *b, size_t n, uint32_t width,
 size_t rf_delta_scan_plain(const void *a, const void *b, size_t n,
                            uint32_t width, uint16_t *at);
 
+/* Sets bit i, of (n + 63) / 64 words, where elements i differ; clears the
+ * others. */
+void rf_delta_mask(const void *a, const void *b, size_t n, uint32_t width,
+                   uint64_t *mask);
+
+/* Writes the numbers of the bits in [first, first + n) of a mask, less `first`,
+ * as rf_delta_scan() does. */
+size_t rf_delta_positions(const uint64_t *mask, size_t first, size_t n,
+                          uint16_t *at);
+
 /* Which rf_delta_scan() uses here: "popcnt", "sse2" or "none". */
 const char *rf_delta_instructions(void);
 

@@ -429,9 +429,18 @@ TEST(test_a_part_of_what_came_is_not_taken_for_the_whole)
 TEST(test_commit_makes_the_shadow_what_was_sent)
 {
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_AUTO);
+    make_one(one, RF_ENCODING_AUTO_DIFF);
     ck_assert_mem_ne(one->shadow, one->now, sizeof(one->now));
     rf_delta_codec_commit(one->codec);
+    ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* At once where nothing needs what it held. */
+TEST(test_without_differences_the_shadow_is_what_is_being_sent)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_AUTO);
     ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
     rf_delta_codec_destroy(one->codec);
 }

@@ -35,7 +35,7 @@ static void free_arena(struct arena *arena)
 static bool finds_all(struct rf_delta_index *index, const struct arena *arena,
                       uint64_t at, uint32_t n, uint32_t width)
 {
-    static uint16_t found[RF_DELTA_BLOCK];
+    static uint16_t found[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     const uint32_t all =
         rf_delta_index_find(index, arena->now + at, n, width, found);
     uint32_t k = 0;
@@ -60,8 +60,8 @@ LOOP_TEST(test_index_finds_what_a_loop_finds, RF_ARRAY_SIZE(kinds))
 {
     const uint32_t width = kinds[_i].width;
     struct arena arena = make_arena(kinds[_i].changes);
-    struct rf_delta_index *index =
-        rf_delta_index_create(arena.now, arena.shadow, BYTES, kinds[_i].unit);
+    struct rf_delta_index *index = rf_delta_index_create(
+        arena.now, arena.shadow, BYTES, kinds[_i].unit, true);
     ck_assert_ptr_nonnull(index);
     ck_assert(finds_all(index, &arena, 0, RF_DELTA_BLOCK / width, width));
     for (uint64_t i = 0; i < 300; i++) {
@@ -79,7 +79,7 @@ TEST(test_index_is_of_the_weights_when_it_is_asked)
 {
     struct arena arena = make_arena(1000);
     struct rf_delta_index *index =
-        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2);
+        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2, true);
     ck_assert(finds_all(index, &arena, 0, 5000, 2));
     arena.now[100] ^= 0x40;
     rf_delta_index_forget(index);
@@ -93,7 +93,7 @@ TEST(test_commit_brings_the_shadow_up_to_date)
 {
     struct arena arena = make_arena(5000);
     struct rf_delta_index *index =
-        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2);
+        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2, true);
     const uint64_t block = (uint64_t)RF_DELTA_BLOCK * 2;
     ck_assert(finds_all(index, &arena, 0, 10, 2));
     ck_assert(finds_all(index, &arena, 3 * block, 10, 2));
@@ -102,6 +102,28 @@ TEST(test_commit_brings_the_shadow_up_to_date)
     ck_assert_mem_ne(arena.shadow + block, arena.now + block, 2 * block);
     ck_assert_mem_eq(arena.shadow + 3 * block, arena.now + 3 * block,
                      BYTES - 3 * block);
+    rf_delta_index_destroy(index);
+    free_arena(&arena);
+}
+
+/* Without keeping, the shadow follows at once, and positions stay. */
+TEST(test_a_shadow_follows_what_was_found)
+{
+    static uint16_t first[RF_DELTA_BLOCK + RF_DELTA_SLACK], again[7016];
+    struct arena arena = make_arena(5000);
+    struct rf_delta_index *index =
+        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2, false);
+    const uint64_t block = (uint64_t)RF_DELTA_BLOCK * 2;
+    const uint32_t n = rf_delta_index_find(index, arena.now, 7000, 2, first);
+    ck_assert_uint_gt(n, 0);
+    ck_assert_mem_eq(arena.shadow, arena.now, block);
+    ck_assert_mem_ne(arena.shadow + block, arena.now + block, block);
+    ck_assert_uint_eq(rf_delta_index_find(index, arena.now, 7000, 2, again), n);
+    ck_assert_mem_eq(again, first, n * sizeof(*first));
+    rf_delta_index_commit(index);
+    ck_assert_mem_ne(arena.shadow + block, arena.now + block, block);
+    rf_delta_index_forget(index);
+    ck_assert_uint_eq(rf_delta_index_find(index, arena.now, 7000, 2, again), 0);
     rf_delta_index_destroy(index);
     free_arena(&arena);
 }

@@ -18,8 +18,9 @@ static void compare(const uint8_t *a, const uint8_t *b, uint32_t n,
 {
     static uint16_t fast[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     static uint16_t plain[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    static uint64_t mask[RF_DELTA_BLOCK / 64 + 1];
     const size_t found = rf_delta_scan(a, b, n, width, fast);
-    size_t expected = 0;
+    size_t expected = 0, skipped = 0;
     bool same = true;
     for (uint32_t i = 0; i < n && same; i++) {
         if (memcmp(a + (size_t)i * width, b + (size_t)i * width, width) != 0) {
@@ -31,6 +32,23 @@ static void compare(const uint8_t *a, const uint8_t *b, uint32_t n,
     ck_assert_uint_eq(found, expected);
     ck_assert_uint_eq(rf_delta_scan_plain(a, b, n, width, plain), found);
     ck_assert(found == 0 || memcmp(fast, plain, found * sizeof(*fast)) == 0);
+    memset(mask, 0xA5, sizeof(mask));
+    rf_delta_mask(a, b, n, width, mask);
+    ck_assert_uint_eq(rf_delta_positions(mask, 0, n, plain), found);
+    ck_assert(found == 0 || memcmp(fast, plain, found * sizeof(*fast)) == 0);
+    ck_assert_uint_eq(mask[(n + 63) / 64], UINT64_C(0xA5A5A5A5A5A5A5A5));
+    /* A part, from the third element on to the last but one. */
+    while (skipped < found && fast[skipped] < 3) {
+        skipped++;
+    }
+    if (n > 4) {
+        const bool last = found > skipped && fast[found - 1] == n - 1;
+        const size_t part = found - skipped - last;
+        ck_assert_uint_eq(rf_delta_positions(mask, 3, n - 4, plain), part);
+        for (size_t i = 0; i < part; i++) {
+            ck_assert(plain[i] == fast[skipped + i] - 3);
+        }
+    }
 }
 
 /* The arrays end where memory does: nothing beyond is read. */

@@ -51,7 +51,9 @@ enum rf_strategy {
     X(GAP8_DIFF, "gap8+diff", true)                                            \
     X(IDX16_DIFF, "idx16+diff", true)                                          \
     X(BITMAP_DIFF, "bitmap+diff", true)                                        \
-    X(RUNS_DIFF, "runs+diff", true)
+    X(RUNS_DIFF, "runs+diff", true)                                            \
+    X(GAP8_DIFF_ZSTD, "gap8+diff+zstd", true)                                  \
+    X(XOR_ZSTD, "xor+zstd", false)
 
 enum rf_encoding {
 #define RF_ENCODING_ENUM(capitals, ...) RF_ENCODING_##capitals,

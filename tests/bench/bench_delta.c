@@ -195,8 +195,8 @@ static size_t encode_block(uint16_t *shadow, const uint16_t *now, bool diff,
             rf_delta_gather(shadow, at, changes.n, 2, old);
         }
     }
-    rf_delta_apply(&changes, (struct rf_delta_how){how.positions, false}, 0,
-                   changes.n, 0, shadow);
+    rf_delta_apply(&changes, (struct rf_delta_how){.positions = how.positions},
+                   0, changes.n, 0, shadow);
     return rf_delta_encode(&changes, how, out);
 }
 

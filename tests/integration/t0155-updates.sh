@@ -195,6 +195,19 @@ test_the_bound_is_of_the_least_bytes() {
         fail "the bounds are $(bound dense), $(bound auto), $(bound auto+diff)"
 }
 
+test_a_machine_without_zstd_is_told() {
+    local library
+    library=$(ldconfig -p | sed -n 's/.*libzstd\.so\.1 .*=> //p' | head -n 1)
+    [ "$(id -u)" = 0 ] && [ -n "$library" ] || return 0
+    cluster '"method": "tcp", "update": {"density": 0.1},
+             "encoding": "xor+zstd"'
+    unshare --mount sh -c 'mount --bind /dev/null "$(realpath "$1")" &&
+        exec "$2" cluster.json' sh "$library" "$coord" >out 2>err
+    status=$?
+    [ "$status" = 1 ] || fail "exit code $status"
+    expect_text err 'failed \(prepare\): .*rank [0-9]: encoding xor\+zstd: .*libzstd.*install'
+}
+
 test_no_prediction_is_better_than_a_wrong_one() {
     cluster '"encoding": ["dense", "auto"], "update": {"density": 0.1}'
     run_coord predict cluster.json --set links.copy_gbytes_per_s=10

@@ -302,6 +302,7 @@ static uint8_t *put_positions(const struct rf_delta_changes *changes,
     case RF_DELTA_RUNS:
         return put_runs(changes->at, changes->n, out);
     case RF_DELTA_DENSE:
+    case RF_DELTA_XOR:
     case RF_DELTA_POSITIONS:
         break;
     }
@@ -318,7 +319,8 @@ static uint8_t *put_header(struct rf_delta_how how, uint32_t n, uint8_t *out)
 
 uint8_t *rf_delta_begin_dense(uint32_t count, uint8_t *out)
 {
-    return put_header((struct rf_delta_how){RF_DELTA_DENSE, false}, count, out);
+    return put_header((struct rf_delta_how){.positions = RF_DELTA_DENSE}, count,
+                      out);
 }
 
 size_t rf_delta_encode(const struct rf_delta_changes *changes,
@@ -328,8 +330,9 @@ size_t rf_delta_encode(const struct rf_delta_changes *changes,
     uint8_t *at = put_header(how, n, out);
     at = put_positions(changes, how.positions, at);
     if (how.diff) {
-        return (size_t)(at - out) +
-               rf_delta_diff_encode(changes->old, changes->values, n, at);
+        return (size_t)(at - out) + rf_delta_diff_encode(changes->old,
+                                                         changes->values, n,
+                                                         how.zstd, at);
     }
     memcpy(at, changes->values, (size_t)n * changes->width);
     return (size_t)(at - out) + (size_t)n * changes->width;
@@ -341,6 +344,7 @@ static const uint8_t *take_positions(const uint8_t *in, const uint8_t *end,
 {
     switch (how) {
     case RF_DELTA_DENSE:
+    case RF_DELTA_XOR:
         for (uint32_t i = 0; i < n; i++) {
             at[i] = (uint16_t)i;
         }
@@ -368,11 +372,13 @@ bool rf_delta_decode(const uint8_t *in, size_t bytes, uint32_t count,
     if (bytes < HEADER_BYTES || (in[0] & ~DIFF_BIT) >= RF_DELTA_POSITIONS) {
         return false;
     }
+    *how = (struct rf_delta_how){.diff = false};
     how->positions = (enum rf_delta_positions)(in[0] & ~DIFF_BIT);
     how->diff = (in[0] & DIFF_BIT) != 0;
     n = (uint32_t)rf_get_u16(in + 1) << 8 | in[3];
     if (n > count || count > RF_DELTA_BLOCK ||
-        (how->diff && (width != 2 || how->positions == RF_DELTA_DENSE))) {
+        (how->diff && (width != 2 || how->positions == RF_DELTA_DENSE ||
+                       how->positions == RF_DELTA_XOR))) {
         return false;
     }
     at = take_positions(in + HEADER_BYTES, end, how->positions, count, n,
@@ -429,6 +435,13 @@ static void add_diffs(const uint16_t *at, uint32_t n, uint32_t first,
     }
 }
 
+static void xor_bytes(const uint8_t *values, size_t bytes, uint8_t *dst)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        dst[i] ^= values[i];
+    }
+}
+
 void rf_delta_apply(const struct rf_delta_changes *changes,
                     struct rf_delta_how how, uint32_t from, uint32_t to,
                     uint32_t first, void *dst)
@@ -441,6 +454,8 @@ void rf_delta_apply(const struct rf_delta_changes *changes,
         add_diffs(at, n, first, (const uint16_t *)changes->values + from, dst);
     } else if (how.positions == RF_DELTA_DENSE) {
         memcpy((uint8_t *)dst + (from - first) * width, values, n * width);
+    } else if (how.positions == RF_DELTA_XOR) {
+        xor_bytes(values, n * width, (uint8_t *)dst + (from - first) * width);
     } else if (width == 1) {
         scatter_1(at, n, first, values, dst);
     } else if (width == 2) {

@@ -15,6 +15,7 @@
  *     bitmap   a bit for each element, ascending; the last byte's rest is 0
  *     runs     u16 runs - 1, then for each run: u16 elements skipped before it,
  *              u16 its length - 1
+ *     xor      none: all elements, each XORed with the old one
  *
  * and values the new elements ("raw") or their differences to the old ones
  * (transport/delta/delta_diff.h).
@@ -34,13 +35,15 @@ enum rf_delta_positions {
     RF_DELTA_IDX16,
     RF_DELTA_BITMAP,
     RF_DELTA_RUNS,
+    RF_DELTA_XOR,
     RF_DELTA_POSITIONS
 };
 
-/* How a block is encoded: its first byte. */
+/* How a block is encoded: its first byte has the first two. */
 struct rf_delta_how {
     enum rf_delta_positions positions;
     bool diff; /* elements of two bytes only */
+    bool zstd; /* compressed later: differences have whole bytes */
 };
 
 /* The changes of a block. */
@@ -73,7 +76,7 @@ uint32_t rf_delta_runs(const uint16_t *at, uint32_t n);
 uint8_t *rf_delta_begin_dense(uint32_t count, uint8_t *out);
 
 /* Encodes changes into `out`, of rf_delta_bound() bytes; returns how many
- * bytes. With RF_DELTA_DENSE all elements must have changed. */
+ * bytes. RF_DELTA_DENSE and RF_DELTA_XOR take the values of all elements. */
 size_t rf_delta_encode(const struct rf_delta_changes *changes,
                        struct rf_delta_how how, uint8_t *out);
 

@@ -9,10 +9,13 @@
 #include "common/pattern.h"
 #include "transport/delta/delta_block.h"
 #include "transport/delta/delta_index.h"
+#include "transport/delta/delta_zstd.h"
 
 #define CHUNK_HEAD 12 /* version, checksum */
 #define BLOCK_HEAD 6  /* bytes, elements */
 #define CODEC_NUMBER 4
+#define PACKED 0x40    /* first byte of a compressed block */
+#define PACKED_MORE 32 /* bytes at most that a short block grows by then */
 #define KEPT_PART 2 /* of what is forwarded, there is room for 1 in 2 bytes */
 #define BLOCKS_MAX UINT64_C(64) /* of a chunk: what waits behind it */
 #define COPY_ELEMENTS 4096      /* compared at a time */
@@ -51,17 +54,24 @@ static const struct {
     bool chosen; /* by counts */
     struct rf_delta_how how;
 } ways[] = {
-    [RF_ENCODING_AUTO] = {true, {RF_DELTA_GAP8, false}},
-    [RF_ENCODING_GAP8] = {false, {RF_DELTA_GAP8, false}},
-    [RF_ENCODING_IDX16] = {false, {RF_DELTA_IDX16, false}},
-    [RF_ENCODING_BITMAP] = {false, {RF_DELTA_BITMAP, false}},
-    [RF_ENCODING_RUNS] = {false, {RF_DELTA_RUNS, false}},
-    [RF_ENCODING_AUTO_DIFF] = {true, {RF_DELTA_GAP8, true}},
-    [RF_ENCODING_GAP8_DIFF] = {false, {RF_DELTA_GAP8, true}},
-    [RF_ENCODING_IDX16_DIFF] = {false, {RF_DELTA_IDX16, true}},
-    [RF_ENCODING_BITMAP_DIFF] = {false, {RF_DELTA_BITMAP, true}},
-    [RF_ENCODING_RUNS_DIFF] = {false, {RF_DELTA_RUNS, true}},
+    [RF_ENCODING_AUTO] = {true, {RF_DELTA_GAP8, false, false}},
+    [RF_ENCODING_GAP8] = {false, {RF_DELTA_GAP8, false, false}},
+    [RF_ENCODING_IDX16] = {false, {RF_DELTA_IDX16, false, false}},
+    [RF_ENCODING_BITMAP] = {false, {RF_DELTA_BITMAP, false, false}},
+    [RF_ENCODING_RUNS] = {false, {RF_DELTA_RUNS, false, false}},
+    [RF_ENCODING_AUTO_DIFF] = {true, {RF_DELTA_GAP8, true, false}},
+    [RF_ENCODING_GAP8_DIFF] = {false, {RF_DELTA_GAP8, true, false}},
+    [RF_ENCODING_IDX16_DIFF] = {false, {RF_DELTA_IDX16, true, false}},
+    [RF_ENCODING_BITMAP_DIFF] = {false, {RF_DELTA_BITMAP, true, false}},
+    [RF_ENCODING_RUNS_DIFF] = {false, {RF_DELTA_RUNS, true, false}},
+    [RF_ENCODING_GAP8_DIFF_ZSTD] = {false, {RF_DELTA_GAP8, true, true}},
+    [RF_ENCODING_XOR_ZSTD] = {false, {RF_DELTA_XOR, false, true}},
 };
+
+bool rf_delta_codec_needs_zstd(enum rf_encoding encoding)
+{
+    return ways[encoding].how.zstd;
+}
 
 static struct rf_delta_codec *codec_of(const struct rf_coder *coder)
 {
@@ -149,7 +159,7 @@ static uint32_t find_changes(struct rf_delta_codec *codec,
                              uint32_t n, const uint8_t *src)
 {
     const uint32_t width = coder->width;
-    const bool diff = rf_encoding_is_diff(codec->how.encoding) && width == 2;
+    const bool diff = ways[codec->how.encoding].how.diff && width == 2;
     struct run_parts runs =
         runs_of(&coder->shape, first, (uint64_t)n * coder->width);
     struct run_part run;
@@ -181,7 +191,7 @@ static struct rf_delta_how how_to(const struct rf_delta_codec *codec,
     struct rf_delta_how how = ways[codec->how.encoding].how;
     how.diff &= width == 2;
     if (n == 0) { /* runs are one or more */
-        return (struct rf_delta_how){RF_DELTA_GAP8, false};
+        return (struct rf_delta_how){.positions = RF_DELTA_GAP8};
     }
     if (ways[codec->how.encoding].chosen) {
         /* Differences make positions no smaller: they are chosen alike. */
@@ -206,6 +216,54 @@ static size_t encode_dense(const struct rf_coder *coder, uint64_t first,
     return RF_DELTA_HEADER_BYTES + (size_t)n * coder->width;
 }
 
+/* Has the changes be the XOR of all elements with the shadow's. */
+static void xor_all(struct rf_delta_codec *codec, const struct rf_coder *coder,
+                    uint64_t first, const void *src,
+                    struct rf_delta_changes *changes)
+{
+    const uint64_t bytes = (uint64_t)changes->count * coder->width;
+    rf_copy_pack(&coder->shape, first, bytes, codec->values, src, false);
+    rf_copy_pack(&coder->shape, first, bytes, codec->old,
+                 rf_delta_index_shadow(codec->index, src), false);
+    for (uint64_t i = 0; i < bytes; i++) {
+        codec->values[i] ^= codec->old[i];
+    }
+    changes->n = changes->count;
+}
+
+/* Leaves the first half of a block. */
+static void halve(struct rf_delta_changes *changes, struct rf_delta_how how)
+{
+    changes->count /= 2;
+    if (how.positions == RF_DELTA_XOR) {
+        changes->n = changes->count;
+        return;
+    }
+    while (changes->n > 0 && changes->at[changes->n - 1] >= changes->count) {
+        changes->n--;
+    }
+}
+
+/* Encodes a block into at most `room` bytes; 0 if it does not fit. */
+static size_t put_block(struct rf_delta_codec *codec,
+                        const struct rf_delta_changes *changes,
+                        struct rf_delta_how how, uint64_t room, uint8_t *out)
+{
+    const size_t bytes = rf_delta_encode(changes, how, codec->block);
+    size_t packed;
+    if (how.zstd) {
+        out[0] = PACKED;
+        packed = rf_delta_zstd_pack(codec->how.zstd, codec->block, bytes,
+                                    out + 1, room - 1);
+        return packed > 0 ? packed + 1 : 0;
+    }
+    if (bytes > room) {
+        return 0;
+    }
+    memcpy(out, codec->block, bytes);
+    return bytes;
+}
+
 /* The same for the changes of at most *count elements. */
 static size_t encode_changes(const struct rf_coder *coder, uint64_t first,
                              uint32_t *count, const void *src, uint64_t room,
@@ -218,6 +276,10 @@ static size_t encode_changes(const struct rf_coder *coder, uint64_t first,
                                        .values = codec->values,
                                        .old = codec->old};
     changes.n = find_changes(codec, coder, first, changes.count, src);
+    if (changes.n > 0 &&
+        ways[codec->how.encoding].how.positions == RF_DELTA_XOR) {
+        xor_all(codec, coder, first, src, &changes);
+    }
     for (;;) {
         const struct rf_delta_how how =
             how_to(codec, changes.count, changes.n, changes.width);
@@ -226,19 +288,15 @@ static size_t encode_changes(const struct rf_coder *coder, uint64_t first,
         if (how.positions == RF_DELTA_DENSE) {
             return encode_dense(coder, first, count, src, room, out);
         }
-        bytes = rf_delta_encode(&changes, how, codec->block);
-        if (bytes <= room) {
+        bytes = put_block(codec, &changes, how, room, out);
+        if (bytes > 0) {
             codec->likely = bytes <= room / 2
                                 ? RF_MIN(2 * codec->likely, RF_DELTA_BLOCK)
                                 : codec->likely;
-            memcpy(out, codec->block, bytes);
             return bytes;
         }
-        changes.count /= 2;
+        halve(&changes, how);
         codec->likely = changes.count;
-        while (changes.n > 0 && changes.at[changes.n - 1] >= changes.count) {
-            changes.n--;
-        }
     }
 }
 
@@ -253,7 +311,8 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
 {
     struct rf_delta_codec *codec = codec_of(coder);
     const bool indexed = codec->index != NULL && is_compared(coder->op);
-    const uint64_t least = BLOCK_HEAD + rf_delta_bound(1, coder->width);
+    const uint64_t least =
+        BLOCK_HEAD + PACKED_MORE + rf_delta_bound(1, coder->width);
     const uint64_t room = chunk->bytes;
     const uint64_t items =
         RF_MIN(chunk->items, BLOCKS_MAX * RF_DELTA_BLOCK * coder->width);
@@ -356,7 +415,7 @@ static uint32_t change_at(const struct rf_delta_changes *changes,
                           const struct rf_delta_how *how, uint32_t from,
                           uint32_t element)
 {
-    if (how->positions == RF_DELTA_DENSE) {
+    if (how->positions == RF_DELTA_DENSE || how->positions == RF_DELTA_XOR) {
         return element;
     }
     while (from < changes->n && changes->at[from] < element) {
@@ -385,6 +444,23 @@ static void apply(const struct rf_coder *coder,
     }
 }
 
+/* `out` may refer to codec->block. */
+static bool take_block(struct rf_delta_codec *codec, const uint8_t *in,
+                       size_t bytes, uint32_t count, uint32_t width,
+                       struct rf_delta_changes *out, struct rf_delta_how *how)
+{
+    if (bytes > 0 && in[0] == PACKED) {
+        if (codec->how.zstd == NULL) {
+            return false;
+        }
+        bytes =
+            rf_delta_zstd_unpack(codec->how.zstd, in + 1, bytes - 1,
+                                 codec->block, rf_delta_bound(count, width));
+        in = codec->block;
+    }
+    return rf_delta_decode(in, bytes, count, width, &codec->scratch, out, how);
+}
+
 static bool decode(const struct rf_coder *coder, const struct rf_chunk *chunk,
                    const void *in, void *dst)
 {
@@ -406,8 +482,8 @@ static bool decode(const struct rf_coder *coder, const struct rf_chunk *chunk,
         at += BLOCK_HEAD;
         if (bytes > (uint64_t)(end - at) ||
             (uint64_t)count * coder->width > last - first ||
-            !rf_delta_decode(at, bytes, count, coder->width, &codec->scratch,
-                             &changes, &how)) {
+            !take_block(codec, at, bytes, count, coder->width, &changes,
+                        &how)) {
             return false;
         }
         apply(coder, &changes, &how, first, dst);
@@ -536,9 +612,10 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
     codec->likely = RF_DELTA_BLOCK;
     codec->kept = rf_calloc(how->schedule->n_ops + 1, sizeof(*codec->kept));
     if (how->shadow != NULL) {
-        codec->index =
-            rf_delta_index_create(how->now, how->shadow, how->bytes, how->unit,
-                                  rf_encoding_is_diff(how->encoding));
+        codec->index = rf_delta_index_create(
+            how->now, how->shadow, how->bytes, how->unit,
+            ways[how->encoding].how.diff ||
+                ways[how->encoding].how.positions == RF_DELTA_XOR);
     }
     if (codec->kept != NULL) {
         codec->capacity =

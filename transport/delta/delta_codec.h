@@ -6,7 +6,8 @@
  *     the block (transport/delta/delta_block.h)
  *
  * A rank that holds training weights compares them with their shadow, once
- * (transport/delta/delta_index.h). Chunks received by an op that others wait
+ * (transport/delta/delta_index.h). A block that begins with 0x40 is a frame of
+ * zstd that has the block. Chunks received by an op that others wait
  * for are kept as they are, while there is room, and forwarded. What has no base, in or from staging,
  * and what was not kept travels dense. Inside a node, copies compare the source
  * with the destination, and store what differs.
@@ -19,6 +20,7 @@
 #include "transport/codec/codec.h"
 
 struct rf_delta_codec;
+struct rf_delta_zstd;
 
 struct rf_delta_codec_how {
     enum rf_encoding encoding;
@@ -30,7 +32,10 @@ struct rf_delta_codec_how {
     void *shadow;       /* the shadow; NULL: the rank encodes nothing from it */
     uint64_t bytes;     /* and their size */
     uint32_t unit;      /* bytes of the model's narrowest element */
+    struct rf_delta_zstd *zstd; /* NULL: not needed */
 };
+
+bool rf_delta_codec_needs_zstd(enum rf_encoding encoding);
 
 /* Whether the rank compares its training arena with a shadow; reads neither of
  * them. */

@@ -12,6 +12,7 @@
 
 /* The bits of a code: 2 to the power of its index. */
 #define WIDTHS 5
+#define BYTE 3
 
 /* --- Codes ---------------------------------------------------------------- */
 
@@ -98,11 +99,12 @@ static uint64_t bits_with(uint32_t width, uint32_t n,
     return ((uint64_t)n << width) + (uint64_t)more[width] * 8 * EXCEPTION_BYTES;
 }
 
-/* The index of the width that takes the fewest bytes. */
-static uint32_t choose_width(const uint32_t more[WIDTHS], uint32_t n)
+/* The index of the width that takes the fewest bytes, from `least` on. */
+static uint32_t choose_width(const uint32_t more[WIDTHS], uint32_t n,
+                             uint32_t least)
 {
     uint32_t best = WIDTHS - 1;
-    for (uint32_t w = 0; w + 1 < WIDTHS; w++) {
+    for (uint32_t w = least; w + 1 < WIDTHS; w++) {
         if (bits_with(w, n, more) < bits_with(best, n, more)) {
             best = w;
         }
@@ -189,13 +191,13 @@ static void put_exceptions(const uint16_t *codes, uint32_t n, uint32_t bits,
 }
 
 size_t rf_delta_diff_encode(const uint16_t *old, const uint16_t *new,
-                            uint32_t n, uint8_t *out)
+                            uint32_t n, bool whole_bytes, uint8_t *out)
 {
     uint16_t codes[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     uint32_t more[WIDTHS], width;
     uint8_t *at = out, *index;
     make_codes(old, new, n, codes, more);
-    width = choose_width(more, n);
+    width = choose_width(more, n, whole_bytes ? BYTE : 0);
     *at++ = (uint8_t)(1u << width);
     rf_put_u16(at, (uint16_t)more[width]);
     at += 2;

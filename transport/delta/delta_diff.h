@@ -17,10 +17,10 @@
 #include <stdint.h>
 
 /* Encodes the differences from `old` to `new` (n elements each, and eight more
- * that may be read) into `out`, of at least 19 + 2n bytes. Returns how many
- * bytes are used. */
+ * that may be read) into `out`, of at least 19 + 2n bytes; with `whole_bytes` in
+ * codes of 8 or 16 bits. Returns how many bytes are used. */
 size_t rf_delta_diff_encode(const uint16_t *old, const uint16_t *new,
-                            uint32_t n, uint8_t *out);
+                            uint32_t n, bool whole_bytes, uint8_t *out);
 
 /* Decodes n differences, with room for eight more; they must be all of the
  * bytes. False if they are malformed. */

@@ -27,6 +27,7 @@ struct rf_rank_attempt {
     struct rf_arena quantized;
     struct rf_arena shadow;       /* of the training arena; empty: not needed */
     struct rf_delta_codec *delta; /* NULL: whole weights travel */
+    struct rf_delta_zstd *zstd;   /* NULL: not needed */
     json_t *before,
         *after; /* update.from and .to, like rf_model.files; or NULL */
     void *quantizer;

@@ -20,6 +20,7 @@
 #include "common/memory_info.h"
 #include "planner/strategy/schedule_build.h"
 #include "planner/strategy/yardstick.h"
+#include "transport/delta/delta_zstd.h"
 #include "worker/content/memory_host.h"
 
 static uint64_t shared_bytes(const struct rf_arena *arena)
@@ -295,6 +296,14 @@ static enum rf_status make_codec(struct rf_rank_attempt *attempt,
     if (how.encoding == RF_ENCODING_DENSE) {
         return RF_OK;
     }
+    if (rf_delta_codec_needs_zstd(how.encoding)) {
+        enum rf_status status = rf_delta_zstd_open(&attempt->zstd, err);
+        if (status != RF_OK) {
+            rf_err_wrap(err, "encoding %s", rf_encoding_name(how.encoding));
+            return status;
+        }
+    }
+    how.zstd = attempt->zstd;
     if (rf_delta_codec_needs_shadow(&how)) {
         enum rf_status status =
             attempt->memory->alloc(how.bytes, &attempt->shadow, err);
@@ -575,6 +584,7 @@ void rf_rank_attempt_release(struct rf_rank_attempt *attempt)
         attempt->memory->free(&attempt->shadow);
     }
     rf_delta_codec_destroy(attempt->delta);
+    rf_delta_zstd_close(attempt->zstd);
     json_decref(attempt->before);
     json_decref(attempt->after);
     rf_quantize_free(&attempt->quantize);
@@ -583,6 +593,7 @@ void rf_rank_attempt_release(struct rf_rank_attempt *attempt)
     rf_plan_destroy(attempt->plan);
     rf_start_task_destroy(attempt->task);
     attempt->delta = NULL;
+    attempt->zstd = NULL;
     attempt->before = attempt->after = NULL;
     attempt->method_env.codec = NULL;
     attempt->yardstick.schedule = NULL;

@@ -60,6 +60,12 @@ static void change(const struct block *block, uint32_t element)
         (uint8_t)(1 + rf_mix64(element) % 255);
 }
 
+/* Whether a block has all elements, changed or not. */
+static bool has_all(enum rf_delta_positions positions)
+{
+    return positions == RF_DELTA_DENSE || positions == RF_DELTA_XOR;
+}
+
 static size_t encode(struct block *block, struct rf_delta_how how)
 {
     struct rf_delta_changes changes = {.width = block->width,
@@ -74,9 +80,15 @@ static size_t encode(struct block *block, struct rf_delta_how how)
                     block->values);
     rf_delta_gather(block->old, block->at, block->n, block->width,
                     block->before);
-    if (how.positions == RF_DELTA_DENSE) {
+    if (has_all(how.positions)) {
         changes.n = block->count;
         changes.values = block->new;
+    }
+    if (how.positions == RF_DELTA_XOR) {
+        for (size_t i = 0; i < (size_t)block->count * block->width; i++) {
+            block->values[i] = block->old[i] ^ block->new[i];
+        }
+        changes.values = block->values;
     }
     return rf_delta_encode(&changes, how, block->out);
 }
@@ -121,11 +133,13 @@ static void ask_second(const struct block *block, size_t bytes)
 static void check_all_ways(struct block *block)
 {
     for (uint32_t p = 0; p < RF_DELTA_POSITIONS; p++) {
-        for (uint32_t diff = 0; diff < 2; diff++) {
-            const struct rf_delta_how how = {(enum rf_delta_positions)p,
-                                             diff == 1};
+        for (uint32_t values = 0; values < 3; values++) {
+            const struct rf_delta_how how = {.positions =
+                                                 (enum rf_delta_positions)p,
+                                             .diff = values > 0,
+                                             .zstd = values > 1};
             size_t bytes;
-            if (diff == 1 && (block->width != 2 || p == RF_DELTA_DENSE)) {
+            if (how.diff && (block->width != 2 || has_all(how.positions))) {
                 continue;
             }
             if (p == RF_DELTA_RUNS &&
@@ -216,7 +230,8 @@ TEST(test_differences_are_of_any_bits)
             memcpy(block.new + (size_t)i * 2, &new, 2);
         }
         check(&block,
-              encode(&block, (struct rf_delta_how){RF_DELTA_BITMAP, true}));
+              encode(&block, (struct rf_delta_how){.positions = RF_DELTA_BITMAP,
+                                                   .diff = true}));
     }
     block_free(&block);
 }
@@ -233,7 +248,8 @@ TEST(test_small_differences_take_few_bits)
         memcpy(block.old + (size_t)i * 2, &pairs[i % 4][0], 2);
         memcpy(block.new + (size_t)i * 2, &pairs[i % 4][1], 2);
     }
-    bytes = encode(&block, (struct rf_delta_how){RF_DELTA_BITMAP, true});
+    bytes = encode(&block, (struct rf_delta_how){.positions = RF_DELTA_BITMAP,
+                                                 .diff = true});
     ck_assert_uint_le(bytes, 4096 / 8 + 4096 / 8 + 16);
     check(&block, bytes);
     block_free(&block);
@@ -253,11 +269,13 @@ TEST(test_best_encoding_is_the_shortest)
                 change(&block, i);
             }
         }
-        (void)encode(&block, (struct rf_delta_how){RF_DELTA_IDX16, false});
+        (void)encode(&block,
+                     (struct rf_delta_how){.positions = RF_DELTA_IDX16});
         chosen =
             rf_delta_best(65536, block.n, rf_delta_runs(block.at, block.n), 2);
         for (uint32_t p = 0; p < RF_DELTA_POSITIONS; p++) {
-            const struct rf_delta_how how = {(enum rf_delta_positions)p, false};
+            const struct rf_delta_how how = {.positions =
+                                                 (enum rf_delta_positions)p};
             size_t bytes;
             if (p == RF_DELTA_RUNS && block.n == 0) {
                 continue;
@@ -287,8 +305,9 @@ static bool ascend(const struct rf_delta_changes *changes, uint32_t count)
 /* Any damage is refused or gives a block of the same elements. */
 LOOP_TEST(test_damaged_block_stays_inside, RF_DELTA_POSITIONS * 2)
 {
-    const struct rf_delta_how how = {(enum rf_delta_positions)(_i / 2),
-                                     _i % 2 == 1 && _i / 2 != RF_DELTA_DENSE};
+    const struct rf_delta_how how = {
+        .positions = (enum rf_delta_positions)(_i / 2),
+        .diff = _i % 2 == 1 && !has_all((enum rf_delta_positions)(_i / 2))};
     struct block block;
     size_t bytes;
     block_make(&block, 700, 2);

@@ -9,6 +9,7 @@
 #include "tests/lib/random_ops.h"
 #include "tests/unit/unit.h"
 #include "transport/delta/delta_codec.h"
+#include "transport/delta/delta_zstd.h"
 
 #define RANKS 3
 #define VERSION 7
@@ -59,6 +60,21 @@ static void step(struct world *world, uint32_t density, uint32_t version)
     random_ops_run(&world->ops, world->wanted);
 }
 
+static struct rf_delta_zstd *zstd;
+
+static void open_zstd(void)
+{
+    struct rf_err err = {.text = ""};
+    assert_ok(rf_delta_zstd_open(&zstd, &err), err);
+}
+
+static void close_zstd(void)
+{
+    rf_delta_zstd_close(zstd);
+}
+
+FIXTURE(open_zstd, close_zstd)
+
 static void make_world(struct world *world, uint64_t seed, uint32_t density,
                        enum rf_encoding encoding)
 {
@@ -92,7 +108,8 @@ static void make_world(struct world *world, uint64_t seed, uint32_t density,
             .now = found[RF_MEM_TRAIN],
             .shadow = world->shadow[r],
             .bytes = rf_align_up(world->ops.bytes[r][RF_MEM_TRAIN], 8),
-            .unit = narrowest(&world->ops.all)};
+            .unit = narrowest(&world->ops.all),
+            .zstd = zstd};
         memcpy(found[RF_MEM_INFER], wanted[RF_MEM_INFER],
                world->ops.bytes[r][RF_MEM_INFER]);
         world->codec[r] = rf_delta_codec_create(&how);
@@ -255,7 +272,8 @@ static void make_one(struct one_op *one, enum rf_encoding encoding)
                                      .now = one->now,
                                      .shadow = one->shadow,
                                      .bytes = sizeof(one->now),
-                                     .unit = 2});
+                                     .unit = 2,
+                                     .zstd = zstd});
     rf_delta_codec_begin(one->codec, VERSION);
     rf_coder_of(&one->op, rf_delta_codec_of(one->codec), &one->coder);
     one->chunk =
@@ -464,4 +482,43 @@ TEST(test_copies_need_no_shadow)
     how.rank = 1;
     ck_assert(!rf_delta_codec_needs_shadow(&how));
     rf_delta_codec_destroy(one->codec);
+}
+
+/* A frame of zstd from a peer whose machine has it. */
+TEST(test_a_compressed_block_needs_zstd)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    struct rf_delta_codec_how how = {.encoding = RF_ENCODING_AUTO,
+                                     .schedule = &one->schedule,
+                                     .world = &one->world,
+                                     .rank = 1,
+                                     .unit = 2};
+    struct rf_delta_codec *without;
+    struct rf_coder coder;
+    make_one(one, RF_ENCODING_XOR_ZSTD);
+    without = rf_delta_codec_create(&how);
+    rf_delta_codec_begin(without, VERSION);
+    rf_coder_of(&one->op, rf_delta_codec_of(without), &coder);
+    ck_assert(!coder.codec->decode(&coder, &one->chunk, one->wire, one->there));
+    ck_assert(take(one));
+    rf_delta_codec_destroy(without);
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* zstd finds what positions and differences have in common. */
+TEST(test_compressed_changes_are_smaller)
+{
+    static const enum rf_encoding encodings[] = {RF_ENCODING_GAP8_DIFF_ZSTD,
+                                                 RF_ENCODING_GAP8_DIFF,
+                                                 RF_ENCODING_XOR_ZSTD};
+    uint64_t bytes[3];
+    for (size_t i = 0; i < 3; i++) {
+        AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+        make_one(one, encodings[i]);
+        bytes[i] = one->chunk.bytes;
+        rf_delta_codec_destroy(one->codec);
+    }
+    ck_assert_uint_lt(bytes[0], bytes[1]);
+    ck_assert_uint_lt(bytes[0], bytes[2]);
+    ck_assert_uint_lt(bytes[2], sizeof(((struct one_op *)0)->now) / 20);
 }

@@ -61,7 +61,8 @@ static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
     return status;
 }
 
-/* Bytes copied in the window that begins at start_ns. */
+/* Bytes copied in the window that begins at start_ns; at least a chunk, also
+ * where the processor comes to this rank too late. */
 static uint64_t copy_window(const struct buffers *buffers, enum copy_kind kind,
                             int64_t start_ns, const atomic_bool *abort)
 {
@@ -70,7 +71,7 @@ static uint64_t copy_window(const struct buffers *buffers, enum copy_kind kind,
     const uint8_t *src = buffers->src.base;
     uint64_t at = 0, copied = 0;
     rf_sleep_until_ns(start_ns);
-    while (rf_now_ns() < end_ns && !atomic_load(abort)) {
+    do {
         if (kind == KIND_STREAMING) {
             rf_copy_streaming(dst + at, src + at, CHUNK_BYTES);
             rf_copy_fence();
@@ -79,7 +80,7 @@ static uint64_t copy_window(const struct buffers *buffers, enum copy_kind kind,
         }
         copied += CHUNK_BYTES;
         at = (at + CHUNK_BYTES) % buffers->bytes;
-    }
+    } while (rf_now_ns() < end_ns && !atomic_load(abort));
     return copied;
 }
 

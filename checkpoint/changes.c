@@ -24,6 +24,7 @@ void rf_changes_begin(struct rf_changes *changes)
     }
     changes->tensors++;
     changes->tensor_elements = changes->tensor_changed = 0;
+    changes->tensor_runs = 0;
     changes->in_run = false;
 }
 
@@ -72,7 +73,7 @@ static void add_element(struct rf_changes *changes, const uint8_t *before,
         changes->tensor_changed++;
         changes->changed_bytes += width;
     }
-    changes->runs += changed && !changes->in_run;
+    changes->tensor_runs += changed && !changes->in_run;
     changes->in_run = changed;
 }
 
@@ -101,14 +102,18 @@ void rf_changes_add(struct rf_changes *changes, const void *before,
 /* n · -log2(part / n) bits for `part` of n. */
 static double bits_of(double part, double n)
 {
-    return part > 0 ? -part * log2(part / n) : 0;
+    return part > 0 && n > 0 ? -part * log2(RF_MIN(part / n, 1)) : 0;
 }
 
 void rf_changes_end(struct rf_changes *changes)
 {
-    const double n = (double)changes->tensor_elements;
-    const double p = (double)changes->tensor_changed;
-    changes->position_bits += bits_of(p, n) + bits_of(n - p, n);
+    const double changed = (double)changes->tensor_changed;
+    const double kept = (double)changes->tensor_elements - changed;
+    const double runs = (double)changes->tensor_runs;
+    changes->position_bits += bits_of(runs, kept) + bits_of(kept - runs, kept) +
+                              bits_of(runs, changed) +
+                              bits_of(changed - runs, changed);
+    changes->runs += changes->tensor_runs;
     changes->elements += changes->tensor_elements;
     changes->changed += changes->tensor_changed;
 }

@@ -19,11 +19,10 @@ struct rf_changes {
     uint64_t changed, changed_bytes;
     uint64_t at_distance[RF_CHANGES_DISTANCES];
     uint64_t runs;         /* of neighbours that changed */
-    double position_bits;  /* that the positions take at least: the sum over
-                             tensors of elements · H(changed / elements) */
+    double position_bits;  /* that positions take at least, see below */
     uint64_t *differences; /* how often each occurs */
     /* Of the tensor that is being added. */
-    uint64_t tensor_elements, tensor_changed;
+    uint64_t tensor_elements, tensor_changed, tensor_runs;
     bool in_run;
 };
 
@@ -39,8 +38,11 @@ void rf_changes_sum(struct rf_changes *to, const struct rf_changes *from);
 
 /*
  * Bytes that positions and values take at least: as elements (*raw), and as
- * differences, each in as many bits as how often it occurs allows (*diff). Both
- * take the positions of a tensor as independent (Shannon 1948).
+ * differences, each in as many bits as how often it occurs allows (*diff). Whether
+ * an element of a tensor changes is taken to depend on its neighbour alone (a
+ * Markov chain of order 1, Shannon 1948): unchanged · H(runs / unchanged) +
+ * changed · H(runs / changed) bits, elements · H(changed / elements) if
+ * neighbours are independent.
  */
 void rf_changes_bounds(const struct rf_changes *changes, double *raw,
                        double *diff);

@@ -370,6 +370,23 @@ enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
     return RF_OK;
 }
 
+static enum rf_status other_fact(const char *tensor, const char *fact,
+                                 const json_t *here, const char *folder,
+                                 const json_t *there, const char *other,
+                                 struct rf_err *err)
+{
+    char *one = json_dumps(here, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *two = json_dumps(there, JSON_ENCODE_ANY | JSON_COMPACT);
+    const enum rf_status status = rf_err_set(
+        err, RF_ERR_CONFIG,
+        "tensor %.200s has %s %.80s in %s, %.80s in %s: checkpoints of one "
+        "model are needed",
+        tensor, fact, one, folder, two, other);
+    free(one);
+    free(two);
+    return status;
+}
+
 /* Whether the tensors of `files` are in `others`. */
 static enum rf_status check_alike(const json_t *files, const json_t *others,
                                   struct rf_err *err)
@@ -390,12 +407,11 @@ static enum rf_status check_alike(const json_t *files, const json_t *others,
                 own, name, folder);
         }
         for (size_t i = 0; i < RF_ARRAY_SIZE(facts); i++) {
-            if (!json_equal(json_object_get(tensor, facts[i]),
-                            json_object_get(other, facts[i]))) {
-                return rf_err_set(err, RF_ERR_CONFIG,
-                                  "tensor %.200s has another %s in %s than in "
-                                  "%s",
-                                  name, facts[i], own, folder);
+            const json_t *here = json_object_get(tensor, facts[i]);
+            const json_t *there = json_object_get(other, facts[i]);
+            if (!json_equal(here, there)) {
+                return other_fact(name, facts[i], here, own, there, folder,
+                                  err);
             }
         }
     }

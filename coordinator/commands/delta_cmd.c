@@ -23,7 +23,7 @@ static double share(double part, double whole)
 
 static double run_length(const struct rf_changes *changes)
 {
-    return share((double)changes->changed, (double)changes->runs);
+    return (double)changes->changed / (double)changes->runs;
 }
 
 static json_t *changes_json(const char *kind, const struct rf_changes *changes)
@@ -35,14 +35,15 @@ static json_t *changes_json(const char *kind, const struct rf_changes *changes)
                             json_integer((json_int_t)changes->at_distance[i]));
     }
     rf_changes_bounds(changes, &raw, &diff);
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:f, s:f}",
-                     "kind", kind, "tensors", (json_int_t)changes->tensors,
-                     "elements", (json_int_t)changes->elements, "bytes",
-                     (json_int_t)changes->bytes, "changed",
-                     (json_int_t)changes->changed, "density",
-                     share((double)changes->changed, (double)changes->elements),
-                     "mean_run_length", run_length(changes), "ulps", at,
-                     "raw_bound_bytes", raw, "diff_bound_bytes", diff);
+    return json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:f, s:f}", "kind", kind,
+        "tensors", (json_int_t)changes->tensors, "elements",
+        (json_int_t)changes->elements, "bytes", (json_int_t)changes->bytes,
+        "changed", (json_int_t)changes->changed, "density",
+        share((double)changes->changed, (double)changes->elements),
+        "mean_run_length",
+        changes->runs > 0 ? json_real(run_length(changes)) : json_null(),
+        "ulps", at, "raw_bound_bytes", raw, "diff_bound_bytes", diff);
 }
 
 static void print_json(const struct rf_checkpoint_changes *all,

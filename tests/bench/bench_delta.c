@@ -184,7 +184,7 @@ static size_t encode_block(uint16_t *shadow, const uint16_t *now, bool diff,
     struct rf_delta_how how = {.diff = diff};
     changes.n = (uint32_t)rf_delta_scan(shadow, now, RF_DELTA_BLOCK, 2, at);
     how.positions = rf_delta_best(RF_DELTA_BLOCK, changes.n,
-                                  rf_delta_runs(at, changes.n), 2);
+                                  rf_delta_runs(at, changes.n), diff ? 0 : 2);
     if (how.positions == RF_DELTA_DENSE) {
         how.diff = false;
         changes.n = RF_DELTA_BLOCK;

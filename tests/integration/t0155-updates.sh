@@ -42,6 +42,15 @@ test_every_encoding_is_verified() {
     [ ${#files[@]} = "$(jq length <<<"$names")" ] || fail "encodings are missing"
 }
 
+# Where all elements change, too: differences have few bits.
+test_differences_are_never_whole_weights() {
+    cluster '"method": "tcp", "update": {"density": 1},
+             "encoding": ["auto", "auto+diff"]'
+    coord_exits 0 cluster.json
+    expect_json results/*/x-encoding=auto.json "$sent > 2 * .model.bytes"
+    expect_json results/*/x-encoding=auto+diff.json "$sent < .model.bytes"
+}
+
 test_every_method_and_every_strategy_is_verified() {
     strategies=$("$RF_TOP/tests/lib/strategies" "$coord" | jq -R . | jq -sc .)
     cluster '"update": {"density": 0.05}, "encoding": "auto+diff",
@@ -126,7 +135,14 @@ test_checkpoints_of_two_models_are_refused() {
     expect_text err "rank [0-9]: .*/before has tensor model\.layers\.1\..*, .*/other has not"
     coord_exits 1 cluster.json --set 'model={"checkpoint": "before"}' \
         --set 'scenarios.*.update.from=nonesuch'
-    expect_text err "rank [0-9]: .*/nonesuch"
+    expect_text err "rank [0-9]: update\.from: .*/nonesuch"
+    "$RF_TOP/tests/lib/make-checkpoint" wide --hidden 256 >/dev/null
+    coord_exits 1 cluster.json --set 'model={"checkpoint": "before"}' \
+        --set 'scenarios.*.update={"from": "before", "to": "wide"}'
+    expect_text err 'update\.to: tensor .* has shape \[[0-9,]+\] in .*/before, \[[0-9,]+\] in .*/wide'
+    coord_exits 2 cluster.json --set 'model={"checkpoint": "before"}' \
+        --set 'scenarios.*.update.from=before'
+    expect_text err 'the same folder, .*/before: nothing would change'
 }
 
 test_a_wrong_byte_is_found() {

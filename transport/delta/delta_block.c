@@ -56,7 +56,7 @@ enum rf_delta_positions rf_delta_best(uint32_t count, uint32_t n, uint32_t runs,
         best = RF_DELTA_RUNS;
         bytes = in_runs;
     }
-    return n > 0 && values <= bytes ? RF_DELTA_DENSE : best;
+    return n > 0 && width > 0 && values <= bytes ? RF_DELTA_DENSE : best;
 }
 
 void rf_delta_gather(const void *from, const uint16_t *at, uint32_t n,

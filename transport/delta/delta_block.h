@@ -64,8 +64,9 @@ struct rf_delta_changes {
 /* Bytes that are enough for a block of `count` elements, however encoded. */
 size_t rf_delta_bound(uint32_t count, uint32_t width);
 
-/* The encoding of positions with the fewest bytes, by counts alone. Changes
- * that are best sent dense must be of all elements. */
+/* The encoding of positions with the fewest bytes, by counts alone: of values of
+ * `width` bytes; 0: of differences, which are never dense. Changes that are best
+ * sent dense must be of all elements. */
 enum rf_delta_positions rf_delta_best(uint32_t count, uint32_t n, uint32_t runs,
                                       uint32_t width);
 /* The number of runs of neighbouring changes. */

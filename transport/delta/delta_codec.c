@@ -194,12 +194,15 @@ static struct rf_delta_how how_to(const struct rf_delta_codec *codec,
         return (struct rf_delta_how){.positions = RF_DELTA_GAP8};
     }
     if (ways[codec->how.encoding].chosen) {
-        /* Differences make positions no smaller: they are chosen alike. */
-        how.positions =
-            rf_delta_best(count, n, rf_delta_runs(codec->at, n), width);
-        how.diff &= how.positions != RF_DELTA_DENSE;
+        how.positions = rf_delta_best(count, n, rf_delta_runs(codec->at, n),
+                                      how.diff ? 0 : width);
     }
     return how;
+}
+
+static size_t dense_bytes(uint32_t count, uint32_t width)
+{
+    return RF_DELTA_HEADER_BYTES + (size_t)count * width;
 }
 
 /* Encodes all of at most *count elements, as many as fit `room` bytes, into
@@ -213,7 +216,7 @@ static size_t encode_dense(const struct rf_coder *coder, uint64_t first,
     rf_copy_pack(&coder->shape, first, (uint64_t)n * coder->width,
                  rf_delta_begin_dense(n, out), src, false);
     *count = n;
-    return RF_DELTA_HEADER_BYTES + (size_t)n * coder->width;
+    return dense_bytes(n, coder->width);
 }
 
 /* Has the changes be the XOR of all elements with the shadow's. */
@@ -289,6 +292,10 @@ static size_t encode_changes(const struct rf_coder *coder, uint64_t first,
             return encode_dense(coder, first, count, src, room, out);
         }
         bytes = put_block(codec, &changes, how, room, out);
+        if (ways[codec->how.encoding].chosen &&
+            bytes > dense_bytes(changes.count, changes.width)) {
+            return encode_dense(coder, first, count, src, room, out);
+        }
         if (bytes > 0) {
             codec->likely = bytes <= room / 2
                                 ? RF_MIN(2 * codec->likely, RF_DELTA_BLOCK)

@@ -334,10 +334,16 @@ static enum rf_status find_checkpoints(struct rf_rank_attempt *attempt,
     if (update->from != NULL) {
         status =
             rf_checkpoint_files_read(update->from, like, &attempt->before, err);
+        if (status != RF_OK) {
+            rf_err_wrap(err, "update.from");
+        }
     }
     if (status == RF_OK && update->to != NULL) {
         status =
             rf_checkpoint_files_read(update->to, like, &attempt->after, err);
+        if (status != RF_OK) {
+            rf_err_wrap(err, "update.to");
+        }
     }
     return status;
 }

@@ -8,68 +8,77 @@
 #include "common/compiler.h"
 #include "common/mem.h"
 
-/* Differences of at most this are counted one by one; the others, which 16-bit
- * elements have none of, share a place and take their whole width. */
+/* Differences of at most this are counted one by one. 16-bit elements have no
+ * others; those take their whole width. */
 #define COUNTED 65535
-#define FAR (2 * COUNTED + 1)
-#define PLACES (2 * COUNTED + 2)
+#define PLACES (2 * COUNTED + 1)
 
 #define LINE_BYTES 64 /* that are compared at once */
 
-void rf_changes_begin(struct rf_changes *changes)
+static void make_places(struct rf_changes *changes)
 {
     if (changes->differences == NULL) {
         changes->differences =
             rf_xcalloc(PLACES, sizeof(*changes->differences));
     }
+}
+
+void rf_changes_begin(struct rf_changes *changes)
+{
+    make_places(changes);
     changes->tensors++;
     changes->tensor_elements = changes->tensor_changed = 0;
     changes->tensor_runs = 0;
     changes->in_run = false;
 }
 
-static uint64_t load(const uint8_t *at, uint32_t width)
-{
-    uint64_t value = 0;
-    memcpy(&value, at, width); /* little-endian */
-    return value;
-}
-
-/* The bits of a float as an integer in the order of values. */
-static uint64_t ordered(uint64_t bits, uint32_t width)
+/* The element as an unsigned number in the order of values. */
+static uint64_t load(const uint8_t *at, uint32_t width,
+                     enum rf_changes_order order)
 {
     const uint64_t sign = UINT64_C(1) << (8 * width - 1);
-    return (bits & sign) != 0 ? 2 * sign - 1 - bits : bits | sign;
+    uint64_t bits = 0;
+    memcpy(&bits, at, width); /* little-endian */
+    if (order == RF_ORDER_UNSIGNED) {
+        return bits;
+    }
+    return order == RF_ORDER_FLOAT && (bits & sign) != 0 ? 2 * sign - 1 - bits
+                                                         : bits ^ sign;
 }
 
-static size_t distance_class(uint64_t ulps)
+static size_t class_of(uint64_t ulps)
 {
-    static const uint64_t most[] = {1, 2, 4, 16, 127};
+#define MOST(most, text) most,
+    static const uint64_t most[] = {RF_CHANGES_DISTANCES(MOST)};
+#undef MOST
     size_t class = 0;
-    while (class < RF_ARRAY_SIZE(most) && ulps > most[class]) {
+    while (ulps > most[class]) {
         class ++;
     }
     return class;
 }
 
 static void count_change(struct rf_changes *changes, uint64_t before,
-                         uint64_t after)
+                         uint64_t after, uint32_t width)
 {
     const bool up = after > before;
     const uint64_t ulps = up ? after - before : before - after;
-    changes->at_distance[distance_class(ulps)]++;
-    changes->differences[ulps > COUNTED ? FAR
-                         : up           ? COUNTED + ulps
-                                        : COUNTED - ulps]++;
+    changes->at_distance[class_of(ulps)]++;
+    if (ulps > COUNTED) {
+        changes->far_bytes += width;
+    } else {
+        changes->differences[up ? COUNTED + ulps : COUNTED - ulps]++;
+    }
 }
 
 static void add_element(struct rf_changes *changes, const uint8_t *before,
-                        const uint8_t *after, uint32_t width)
+                        const uint8_t *after, uint32_t width,
+                        enum rf_changes_order order)
 {
     const bool changed = memcmp(before, after, width) != 0;
     if (changed) {
-        count_change(changes, ordered(load(before, width), width),
-                     ordered(load(after, width), width));
+        count_change(changes, load(before, width, order),
+                     load(after, width, order), width);
         changes->tensor_changed++;
         changes->changed_bytes += width;
     }
@@ -78,7 +87,8 @@ static void add_element(struct rf_changes *changes, const uint8_t *before,
 }
 
 void rf_changes_add(struct rf_changes *changes, const void *before,
-                    const void *after, uint64_t elements, uint32_t width)
+                    const void *after, uint64_t elements, uint32_t width,
+                    enum rf_changes_order order)
 {
     const uint8_t *old = before, *new = after;
     const uint64_t bytes = elements * width;
@@ -91,7 +101,7 @@ void rf_changes_add(struct rf_changes *changes, const void *before,
         } else {
             const uint64_t end = RF_MIN(bytes, at + LINE_BYTES);
             for (; at < end; at += width) {
-                add_element(changes, old + at, new + at, width);
+                add_element(changes, old + at, new + at, width, order);
             }
         }
     }
@@ -127,31 +137,40 @@ void rf_changes_sum(struct rf_changes *to, const struct rf_changes *from)
     to->changed_bytes += from->changed_bytes;
     to->runs += from->runs;
     to->position_bits += from->position_bits;
-    for (size_t i = 0; i < RF_CHANGES_DISTANCES; i++) {
+    to->difference_bits += from->difference_bits;
+    to->far_bytes += from->far_bytes;
+    for (size_t i = 0; i < RF_CHANGES_CLASSES; i++) {
         to->at_distance[i] += from->at_distance[i];
     }
-    if (to->differences == NULL) {
-        to->differences = rf_xcalloc(PLACES, sizeof(*to->differences));
+    if (from->differences != NULL) {
+        make_places(to);
+        for (size_t i = 0; i < PLACES; i++) {
+            to->differences[i] += from->differences[i];
+        }
     }
-    for (size_t i = 0; i < PLACES; i++) {
-        to->differences[i] += from->differences[i];
+}
+
+void rf_changes_settle(struct rf_changes *changes)
+{
+    const uint64_t *counts = changes->differences;
+    double n = 0;
+    for (size_t i = 0; counts != NULL && i < PLACES; i++) {
+        n += (double)counts[i];
     }
+    for (size_t i = 0; counts != NULL && i < PLACES; i++) {
+        changes->difference_bits += bits_of((double)counts[i], n);
+    }
+    changes->difference_bits += 8 * (double)changes->far_bytes;
+    rf_changes_free(changes);
+    changes->differences = NULL;
+    changes->far_bytes = 0;
 }
 
 void rf_changes_bounds(const struct rf_changes *changes, double *raw,
                        double *diff)
 {
-    const double n = (double)changes->changed;
-    const double value_bits = 8 * (double)changes->changed_bytes;
-    double bits = 0;
-    for (size_t i = 0; n > 0 && i < PLACES; i++) {
-        bits += bits_of((double)changes->differences[i], n);
-    }
-    if (n > 0) {
-        bits += (double)changes->differences[FAR] * value_bits / n;
-    }
-    *raw = (changes->position_bits + value_bits) / 8;
-    *diff = (changes->position_bits + bits) / 8;
+    *raw = changes->position_bits / 8 + (double)changes->changed_bytes;
+    *diff = (changes->position_bits + changes->difference_bits) / 8;
 }
 
 void rf_changes_free(struct rf_changes *changes)

@@ -9,8 +9,8 @@
 
 /* Of the tensors whose names differ in numbers only. */
 struct rf_kind_changes {
-    char *kind; /* see rf_checkpoint_kind() */
-    struct rf_changes changes;
+    char *kind;                /* see rf_checkpoint_kind() */
+    struct rf_changes changes; /* settled */
 };
 
 struct rf_checkpoint_changes {

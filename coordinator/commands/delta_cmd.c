@@ -13,8 +13,9 @@
 #include "coordinator/commands/cli.h"
 #include "coordinator/table/table.h"
 
-static const char *const distances[RF_CHANGES_DISTANCES] = {
-    "1", "2", "3-4", "5-16", "17-127", "128+"};
+#define TEXT(most, text) text,
+static const char *const distances[] = {RF_CHANGES_DISTANCES(TEXT)};
+#undef TEXT
 
 static double share(double part, double whole)
 {
@@ -30,7 +31,7 @@ static json_t *changes_json(const char *kind, const struct rf_changes *changes)
 {
     json_t *at = json_object();
     double raw, diff;
-    for (size_t i = 0; i < RF_CHANGES_DISTANCES; i++) {
+    for (size_t i = 0; i < RF_CHANGES_CLASSES; i++) {
         json_object_set_new(at, distances[i],
                             json_integer((json_int_t)changes->at_distance[i]));
     }
@@ -71,7 +72,7 @@ static void print_row(struct rf_table *table, const char *kind,
                   rf_format_bytes(changes->bytes, bytes, sizeof(bytes)));
     rf_table_cell(table, "%.3g %%",
                   100 * share(changed, (double)changes->elements));
-    for (size_t i = 0; i < RF_CHANGES_DISTANCES; i++) {
+    for (size_t i = 0; i < RF_CHANGES_CLASSES; i++) {
         rf_table_cell(table, "%.3g %%",
                       100 * share((double)changes->at_distance[i], changed));
     }
@@ -87,10 +88,13 @@ static void print_row(struct rf_table *table, const char *kind,
 static void print_table(const struct rf_checkpoint_changes *all,
                         const struct rf_changes *total)
 {
+#define HEAD(most, text) ">" text " ulp",
     static const char *const heads[] = {
-        "=tensors",   ">bytes",      ">changed", ">1 ulp", ">2",
-        ">3-4",       ">5-16",       ">17-127",  ">128+",  ">run",
-        ">raw bound", ">diff bound", NULL};
+        "=tensors",   ">bytes",
+        ">changed",   RF_CHANGES_DISTANCES(HEAD) ">run",
+        ">raw bound", ">diff bound",
+        NULL};
+#undef HEAD
     struct rf_table *table = rf_table_create(heads);
     for (size_t i = 0; i < all->n; i++) {
         print_row(table, all->kinds[i].kind, &all->kinds[i].changes);
@@ -117,5 +121,7 @@ int rf_delta_command(struct rf_cli *cli)
     }
     rf_changes_free(&total);
     rf_checkpoint_changes_free(&all);
-    return status == RF_OK ? RF_EXIT_OK : RF_EXIT_USAGE;
+    return status == RF_OK           ? RF_EXIT_OK
+           : status == RF_ERR_CONFIG ? RF_EXIT_USAGE
+                                     : RF_EXIT_FAILED;
 }

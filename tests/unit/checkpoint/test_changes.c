@@ -20,13 +20,14 @@ TEST(test_bounds_of_a_known_change)
         after[i] = (uint16_t)(before[i] + (i % 16 < 4));
     }
     rf_changes_begin(&changes);
-    rf_changes_add(&changes, before, after, 64, 2);
+    rf_changes_add(&changes, before, after, 64, 2, RF_ORDER_FLOAT);
     rf_changes_end(&changes);
     ck_assert_uint_eq(changes.elements, 64);
     ck_assert_uint_eq(changes.bytes, 128);
     ck_assert_uint_eq(changes.changed, 16);
     ck_assert_uint_eq(changes.runs, 4);
     ck_assert_uint_eq(changes.at_distance[0], 16);
+    rf_changes_settle(&changes);
     rf_changes_bounds(&changes, &raw, &diff);
     /* 48 H(4/48) + 16 H(4/16) = 32.84 bits, and 16 values of 16 bits. */
     ck_assert_double_eq_tol(raw, (32.84 + 256) / 8, 0.01);
@@ -46,7 +47,8 @@ TEST(test_neighbours_are_one_ulp_apart_also_across_zero)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct rf_changes changes = {0};
         rf_changes_begin(&changes);
-        rf_changes_add(&changes, &cases[i].before, &cases[i].after, 1, 2);
+        rf_changes_add(&changes, &cases[i].before, &cases[i].after, 1, 2,
+                       RF_ORDER_FLOAT);
         rf_changes_end(&changes);
         ck_assert_uint_eq(changes.at_distance[cases[i].class], 1);
         rf_changes_free(&changes);
@@ -84,7 +86,7 @@ LOOP_TEST(test_parts_are_as_the_whole, 4)
         near += far == 1;
     }
     rf_changes_begin(&whole);
-    rf_changes_add(&whole, before, after, ELEMENTS, width);
+    rf_changes_add(&whole, before, after, ELEMENTS, width, RF_ORDER_FLOAT);
     rf_changes_end(&whole);
     ck_assert_uint_eq(whole.changed, changed);
     ck_assert(width == 8 || whole.at_distance[0] == near);
@@ -92,10 +94,13 @@ LOOP_TEST(test_parts_are_as_the_whole, 4)
     for (uint64_t at = 0, n; at < ELEMENTS; at += n) {
         n = RF_MIN(1 + rf_mix64(at) % 100, ELEMENTS - at);
         rf_changes_add(&parts, before + at * width, after + at * width, n,
-                       width);
+                       width, RF_ORDER_FLOAT);
     }
     rf_changes_end(&parts);
     rf_changes_sum(&sum, &parts);
+    rf_changes_settle(&whole);
+    rf_changes_settle(&sum);
+    ck_assert_double_gt(whole.difference_bits, 0);
     rf_changes_bounds(&whole, &bounds[0], &bounds[1]);
     rf_changes_bounds(&sum, &bounds[2], &bounds[3]);
     ck_assert_double_eq(bounds[0], bounds[2]);
@@ -109,12 +114,60 @@ LOOP_TEST(test_parts_are_as_the_whole, 4)
     rf_changes_free(&sum);
 }
 
+/* One change in two up, the other down; and one further than differences are
+ * counted. */
+TEST(test_differences_take_their_entropy)
+{
+    static const float zero = 0, one = 1;
+    struct rf_changes changes = {0}, all = {0};
+    uint16_t before[64], after[64];
+    for (uint16_t i = 0; i < 64; i++) {
+        before[i] = (uint16_t)(0x3F80 + i);
+        after[i] = (uint16_t)(before[i] + (i % 2 == 0 ? 1 : -1));
+    }
+    rf_changes_begin(&changes);
+    rf_changes_add(&changes, before, after, 64, 2, RF_ORDER_FLOAT);
+    rf_changes_end(&changes);
+    rf_changes_settle(&changes);
+    ck_assert_double_eq_tol(changes.difference_bits, 64, 1e-9);
+    rf_changes_sum(&all, &changes);
+    changes = (struct rf_changes){0};
+    rf_changes_begin(&changes);
+    rf_changes_add(&changes, &zero, &one, 1, 4, RF_ORDER_FLOAT);
+    rf_changes_end(&changes);
+    rf_changes_settle(&changes);
+    ck_assert_double_eq_tol(changes.difference_bits, 32, 1e-9);
+    rf_changes_sum(&all, &changes);
+    ck_assert_double_eq_tol(all.difference_bits, 96, 1e-9);
+    ck_assert_uint_eq(all.changed, 65);
+    rf_changes_free(&all);
+}
+
+/* -1 and 0, 127 and 128. */
+TEST(test_integers_have_an_order_of_their_own)
+{
+    static const uint8_t before[] = {0xFF, 0x7F}, after[] = {0x00, 0x80};
+    static const struct {
+        enum rf_changes_order order;
+        uint64_t near; /* of the two */
+    } cases[] = {
+        {RF_ORDER_SIGNED, 1}, {RF_ORDER_UNSIGNED, 1}, {RF_ORDER_FLOAT, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct rf_changes changes = {0};
+        rf_changes_begin(&changes);
+        rf_changes_add(&changes, before, after, 2, 1, cases[i].order);
+        rf_changes_end(&changes);
+        ck_assert_uint_eq(changes.at_distance[0], cases[i].near);
+        rf_changes_free(&changes);
+    }
+}
+
 TEST(test_nothing_takes_no_bytes)
 {
     struct rf_changes changes = {0};
     double raw, diff;
     rf_changes_begin(&changes);
-    rf_changes_add(&changes, "", "", 0, 2);
+    rf_changes_add(&changes, "", "", 0, 2, RF_ORDER_FLOAT);
     rf_changes_end(&changes);
     rf_changes_bounds(&changes, &raw, &diff);
     ck_assert(raw == 0 && diff == 0);

@@ -13,19 +13,23 @@
 #define MOST 1e18
 #define LEAST 1e-60
 
-/* PLAIN: for programs only. SHOWN: for people too. VARIES: in no table; dropped
- * before records are compared. */
+/* PLAIN: for programs only. SHOWN: for people too; RARE: where a result has it.
+ * VARIES: in no table; dropped before records are compared. */
 #define PLAIN(object, key, kind, column)                                       \
     {                                                                          \
-        object, key, RF_RESULT_##kind, column, NULL, 0, false                  \
+        object, key, RF_RESULT_##kind, column, NULL, 0, false, false           \
     }
 #define SHOWN(object, key, kind, column, head, drop)                           \
     {                                                                          \
-        object, key, RF_RESULT_##kind, column, head, drop, false               \
+        object, key, RF_RESULT_##kind, column, head, drop, false, false        \
+    }
+#define RARE(object, key, kind, column, head)                                  \
+    {                                                                          \
+        object, key, RF_RESULT_##kind, column, head, 0, false, true            \
     }
 #define VARIES(object, key, kind)                                              \
     {                                                                          \
-        object, key, RF_RESULT_##kind, NULL, NULL, 0, true                     \
+        object, key, RF_RESULT_##kind, NULL, NULL, 0, true, false              \
     }
 
 const struct rf_result_field rf_result_fields[] = {
@@ -36,6 +40,7 @@ const struct rf_result_field rf_result_fields[] = {
     PLAIN("scenario", "mode", TEXT, "mode"),
     SHOWN("scenario", "method", TEXT, "method", "method", 8),
     SHOWN("scenario", "strategy", TEXT, "strategy", "strategy", 7),
+    RARE("scenario", "encoding", TEXT, "encoding", "encoding"),
     PLAIN("scenario", "balance", TEXT, "balance"),
     SHOWN("plan", "bytes_total", BYTES, "bytes_total", ">bytes", 6),
     PLAIN("plan", "bytes_local", BYTES, "bytes_local"),
@@ -43,6 +48,7 @@ const struct rf_result_field rf_result_fields[] = {
     PLAIN("plan", "bytes_inter_node", BYTES, "bytes_inter_node"),
     VARIES("plan", "plan_ms", MS),
     SHOWN("schedule", "inter_node_bytes", BYTES, NULL, ">on links", 5),
+    RARE("summary", "sent_bytes", BYTES, "sent_bytes", ">sent"),
     PLAIN("summary", "count", COUNT, "iterations"),
     SHOWN("summary", "median_ms", TIME, "median_ms", ">median ms", 0),
     PLAIN("summary", "mean_ms", MS, "mean_ms"),

@@ -35,6 +35,7 @@ struct rf_result_field {
     const char *head;   /* in the table for people, or NULL; '>': align right */
     unsigned drop;      /* removal order on a narrow terminal; 0: never */
     bool varies;        /* between runs of the same scenario */
+    bool rare;          /* no column for people where no result has it */
 };
 
 /* In the order of both tables' columns; ends with an entry without a key. */

@@ -223,3 +223,13 @@ void rf_report_table_add(struct rf_table *table, enum rf_report_form form,
         }
     }
 }
+
+void rf_report_table_end(struct rf_table *table, enum rf_report_form form)
+{
+    const struct rf_result_field *f = rf_result_fields;
+    for (; f->key != NULL; f++) {
+        if (form != RF_REPORT_CSV && f->rare) {
+            rf_table_omit_unmeasured(table, f->head + (f->head[0] == '>'));
+        }
+    }
+}

@@ -18,6 +18,9 @@ struct rf_table *rf_report_table_create(enum rf_report_form form, bool runs);
 void rf_report_table_add(struct rf_table *table, enum rf_report_form form,
                          const char *run, const json_t *result);
 
+/* After the last row: takes out the columns for people that few results have. */
+void rf_report_table_end(struct rf_table *table, enum rf_report_form form);
+
 /* A field in the table for programs and in the report's JSON: a string, a
  * number, a boolean, or null if not measured. A new reference. */
 json_t *rf_report_value(const json_t *result,

@@ -246,6 +246,38 @@ static json_t *rate_json(const json_t *record, const struct rf_stats *stats)
                : NULL;
 }
 
+static double sent_in(const json_t *iteration)
+{
+    const json_t *ranks = json_object_get(iteration, "ranks");
+    double sum = 0, bytes;
+    for (size_t r = 0; rf_iteration_ranks_value(ranks, r, "sent_bytes", &bytes);
+         r++) {
+        sum += bytes;
+    }
+    return sum;
+}
+
+/* What all ranks sent in an iteration, the median; NULL without an encoding,
+ * where it is what the schedule says. */
+static json_t *sent_json(const json_t *record)
+{
+    const json_t *iterations = json_object_get(record, "iterations"), *one;
+    const size_t most = json_array_size(iterations);
+    double *sums;
+    json_t *out;
+    size_t i;
+    if (most == 0 || rf_result_value(record, "scenario", "encoding") == NULL) {
+        return NULL;
+    }
+    sums = rf_xcalloc(most, sizeof(*sums));
+    json_array_foreach (iterations, i, one) {
+        sums[i] = sent_in(one);
+    }
+    out = json_integer((json_int_t)rf_stats_median(sums, most));
+    free(sums);
+    return out;
+}
+
 json_t *rf_summary_json(const json_t *record, bool has_rate)
 {
     struct rf_result_samples times = rf_result_samples(record, "refit_ms");
@@ -268,6 +300,7 @@ json_t *rf_summary_json(const json_t *record, bool has_rate)
         any ? json_pack("[f, f]", s.ci95_low, s.ci95_high) : NULL);
     put(out, "algbw_gbytes_per_s", has_rate ? rate_json(record, &s) : NULL);
     put(out, "drift_percent", any ? json_real(s.drift_percent) : NULL);
+    put(out, "sent_bytes", sent_json(record));
     put(out, "yardstick_ratio", ratios_json(record));
     put(out, "phases", phases_json(record));
     put(out, "memory", memory_json(record));

@@ -30,6 +30,7 @@ static struct rf_table *make_table(const struct rf_result_set *set,
         rf_report_table_add(table, form, runs ? set->files[i].run : NULL,
                             set->files[i].result);
     }
+    rf_report_table_end(table, form);
     return table;
 }
 

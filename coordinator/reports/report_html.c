@@ -242,6 +242,7 @@ static size_t print_run(const struct rf_result_set *set, size_t first, FILE *to)
         rf_report_table_add(table, RF_REPORT_HTML, NULL, set->files[i].result);
         rf_remarks_add(&remarks, NULL, set->files[i].result);
     } while (++i < set->n && !rf_report_begins_run(set, i));
+    rf_report_table_end(table, RF_REPORT_HTML);
     print_facts(run, to);
     fputs("<div class=\"results\">\n", to);
     rf_table_print(table, to, RF_REPORT_HTML, 0);

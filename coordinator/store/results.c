@@ -399,6 +399,7 @@ void rf_results_print(const struct rf_results *results, FILE *to)
             rf_remarks_add(&remarks, NULL, row);
         }
     }
+    rf_report_table_end(table, RF_REPORT_TABLE);
     if (rf_table_rows(table) > 0) {
         rf_table_print(table, to, RF_REPORT_TABLE, 0);
     }

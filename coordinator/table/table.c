@@ -189,6 +189,25 @@ char *rf_table_drop_constant(struct rf_table *table, size_t keep)
     return text;
 }
 
+void rf_table_omit_unmeasured(struct rf_table *table, const char *head)
+{
+    bool *out = rf_xcalloc(table->n_columns, sizeof(*out));
+    size_t c = 0, row = 1;
+    while (c < table->n_columns && strcmp(table->cells[c], head) != 0) {
+        c++;
+    }
+    assert(c < table->n_columns);
+    while (row <= rf_table_rows(table) &&
+           is_unmeasured(cell_at(table, row, c))) {
+        row++;
+    }
+    if (row > rf_table_rows(table)) {
+        out[c] = true;
+        take_out(table, out);
+    }
+    free(out);
+}
+
 static void put_spaces(FILE *to, size_t n)
 {
     while (n-- > 0) {

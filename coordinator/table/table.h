@@ -32,6 +32,9 @@ size_t rf_table_rows(const struct rf_table *table);
  */
 char *rf_table_drop_constant(struct rf_table *table, size_t keep);
 
+/* Removes the column with this head if no row has a figure in it. */
+void rf_table_omit_unmeasured(struct rf_table *table, const char *head);
+
 /* Heads of the columns to drop on a narrow terminal, in this order, ending with
  * NULL. Other columns stay. `all` is a command that shows every column;
  * borrowed. */

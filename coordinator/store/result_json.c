@@ -254,15 +254,17 @@ enum bounded {
 };
 
 /* The physical lower bounds from the best probe or yardstick; false if unknown,
- * as when not all bytes have to move. */
+ * as that of a schedule is with an encoding. */
 static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
                      struct rf_bound *out)
 {
     const struct rf_scenario *scenario = attempt->scenario;
     struct rf_capacities links;
     enum rf_status status;
-    if (scenario == NULL || !links_are_known(attempt) ||
-        !rf_attempt_links(attempt, &links)) {
+    if (scenario == NULL ||
+        (what == BOUND_SCHEDULE &&
+         scenario->spec->encoding != RF_ENCODING_DENSE) ||
+        !links_are_known(attempt) || !rf_attempt_links(attempt, &links)) {
         return false;
     }
     if (what == BOUND_WHOLE) {

@@ -114,19 +114,18 @@ static double difference_bits(const struct rf_update_spec *update)
 double rf_update_least(const struct rf_plan *plan, uint32_t family)
 {
     const struct rf_spec *spec = plan->spec;
-    const double share = rf_update_share(plan, family);
-    const uint64_t unit = RF_MAX(rf_update_unit(plan, family), 1);
     const uint32_t width = rf_dtype_bytes(rf_plan_wire(plan, family).dtype);
-    double bits = 8 * width;
+    double share, bits = 8 * width;
     if (spec->encoding == RF_ENCODING_DENSE) {
         return 1;
     }
-    if (spec->update.from != NULL) {
+    if (spec->update.from != NULL || rf_update_unit(plan, family) > 0) {
         return 0;
     }
-    if (width == 2 && rf_encoding_is_diff(spec->encoding)) {
+    if (rf_encoding_is_diff(spec->encoding)) {
         bits = difference_bits(&spec->update);
     }
-    bits = share * bits + (entropy(share) + entropy(1 - share)) / (double)unit;
+    share = rf_update_share(plan, family);
+    bits = share * bits + entropy(share) + entropy(1 - share);
     return RF_MIN(bits / (8 * width), 1.0);
 }

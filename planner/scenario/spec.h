@@ -53,7 +53,7 @@ enum rf_strategy {
     X(BITMAP_DIFF, "bitmap+diff", true)                                        \
     X(RUNS_DIFF, "runs+diff", true)                                            \
     X(GAP8_DIFF_ZSTD, "gap8+diff+zstd", true)                                  \
-    X(XOR_ZSTD, "xor+zstd", false)
+    X(XOR_ZSTD, "xor+zstd", true)
 
 enum rf_encoding {
 #define RF_ENCODING_ENUM(capitals, ...) RF_ENCODING_##capitals,
@@ -144,7 +144,7 @@ void rf_spec_destroy(struct rf_spec *spec);
 const char *rf_strategy_name(enum rf_strategy strategy);
 const char *rf_balance_name(enum rf_balance balance);
 const char *rf_encoding_name(enum rf_encoding encoding);
-/* Whether it sends differences, of elements of two bytes. */
+/* Whether it sends differences, or what takes no more bits. */
 bool rf_encoding_is_diff(enum rf_encoding encoding);
 
 #endif

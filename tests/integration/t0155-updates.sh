@@ -117,7 +117,7 @@ test_what_changed_between_two_checkpoints_is_shown() {
     expect_json out '.total | .raw_bound_bytes * 8 / .changed |
         . > 23 and . < 23.1'
     expect_json out '.total | .diff_bound_bytes * 8 / .changed |
-        . > 7 and . < 8.1'
+        . > 8 and . < 8.1'
     coord_exits 0 delta before before
     expect_text out '^all .* 0 % '
     coord_exits 2 delta before nonesuch

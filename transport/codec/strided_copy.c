@@ -155,7 +155,6 @@ void rf_copy_streaming(void *dst, const void *src, size_t bytes)
 
 /* --- runs ----------------------------------------------------------------- */
 
-/* A position in the grid that steps forward run by run. */
 void rf_copy_walk_to(const struct rf_copy_shape *shape, uint64_t run,
                      struct rf_copy_walk *walk)
 {

@@ -105,7 +105,7 @@ static void learn(struct rf_delta_index *index, size_t block)
     }
 }
 
-/* The same for elements of several units, of which some may have changed. */
+/* Positions of elements of several units, of which some may have changed. */
 static uint32_t find_wide(const struct rf_delta_index *index, uint64_t first,
                           uint64_t end, int shift, uint16_t *out)
 {

@@ -30,7 +30,7 @@ void rf_delta_mask(const void *a, const void *b, size_t n, uint32_t width,
                    uint64_t *mask);
 
 /* Writes the numbers of the bits in [first, first + n) of a mask, less `first`,
- * as rf_delta_scan() does. */
+ * as rf_delta_scan() does; n is at most RF_DELTA_BLOCK. */
 size_t rf_delta_positions(const uint64_t *mask, size_t first, size_t n,
                           uint16_t *at);
 

@@ -172,6 +172,7 @@ static enum rf_status fill_destinations(struct rf_rank_attempt *attempt,
                                         uint64_t iteration, struct rf_err *err)
 {
     const struct rf_memory_ops *memory = attempt->memory;
+    struct rf_reading reading = {.abort = attempt->env.abort};
     struct rf_content_job job = rf_rank_attempt_arrived(attempt, iteration);
     if (!attempt->plan->spec->update.given) {
         return memory->poison(iteration, job.arena, err);
@@ -179,19 +180,20 @@ static enum rf_status fill_destinations(struct rf_rank_attempt *attempt,
     job.base_of = NULL;
     job.files = attempt->before;
     job.before = true;
-    return rf_fill(&job, memory, NULL, err);
+    return rf_fill(&job, memory, &reading, err);
 }
 
 /* What the destinations hold of this rank's weights. */
 static enum rf_status fill_shadow(struct rf_rank_attempt *attempt,
                                   uint64_t iteration, struct rf_err *err)
 {
+    struct rf_reading reading = {.abort = attempt->env.abort};
     struct rf_content_job job = sources_of(attempt, iteration);
     job.arena = &attempt->shadow;
     job.files = attempt->before;
     job.before = true;
     return attempt->shadow.base != NULL
-               ? rf_fill(&job, attempt->memory, NULL, err)
+               ? rf_fill(&job, attempt->memory, &reading, err)
                : RF_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/mem.h"
 #include "common/pattern.h"
@@ -309,7 +310,8 @@ LOOP_TEST(test_unchanged_elements_are_not_written, RF_ENCODINGS - 1)
 TEST(test_copies_of_what_is_there_write_nothing)
 {
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    const size_t bytes = sizeof(one->now), page = 4096;
+    const size_t bytes = sizeof(one->now);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     void *there = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(there, MAP_FAILED);

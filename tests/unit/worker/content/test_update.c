@@ -190,6 +190,13 @@ static void assert_whole_units(const char *pattern, uint64_t unit)
                             0.03);
     free(a);
     free(b);
+    /* Four steps change all of them. */
+    a = read_all(&lab, UINT64_MAX, 4096 * 512, 2);
+    b = read_all(&lab, 3, 4096 * 512, 2);
+    ck_assert_uint_eq(count_changes((uint8_t *)a, (uint8_t *)b, 4096 * 512, 2),
+                      4096 * 512);
+    free(a);
+    free(b);
 }
 
 TEST(test_rows_and_blocks_change_as_one)

@@ -271,13 +271,21 @@ struct departures {
     size_t n, bytes_capacity, n_first, first_capacity, n_nodes, nodes_capacity;
 };
 
+static bool same_nodes(const uint32_t *a, const uint32_t *b, uint32_t n)
+{
+    uint32_t i = 0;
+    while (i < n && a[i] == b[i]) {
+        i++;
+    }
+    return i == n;
+}
+
 static void add_departure(struct departures *all, const uint32_t *nodes,
                           uint32_t n, uint64_t bytes)
 {
     for (size_t i = 0; i < all->n; i++) {
         if (all->first[i + 1] - all->first[i] == n &&
-            memcmp(all->nodes + all->first[i], nodes, n * sizeof(*nodes)) ==
-                0) {
+            same_nodes(all->nodes + all->first[i], nodes, n)) {
             all->bytes[i] += bytes;
             return;
         }

@@ -101,14 +101,16 @@ static double entropy(double p)
 /* Of a difference: its sign, and how far it goes. */
 static double difference_bits(const struct rf_update_spec *update)
 {
-#define FROM(step, from) from,
-    static const double from[] = {0, RF_UPDATE_DISTANCES(FROM) 65536};
-#undef FROM
-    double bits = 1;
-    for (size_t i = 0; i + 1 < RF_ARRAY_SIZE(from); i++) {
-        bits += entropy((from[i + 1] - from[i]) / 65536);
+    double bits = 1, below = 0;
+    if (update->pattern == RF_UPDATE_UNIFORM) {
+        return bits;
     }
-    return update->pattern == RF_UPDATE_UNIFORM ? 1 : bits;
+#define PART(step, from)                                                       \
+    bits += entropy(((from)-below) / 65536);                                   \
+    below = (from);
+    RF_UPDATE_DISTANCES(PART)
+#undef PART
+    return bits + entropy((65536 - below) / 65536);
 }
 
 double rf_update_least(const struct rf_plan *plan, uint32_t family)

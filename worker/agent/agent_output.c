@@ -44,26 +44,30 @@ static void send_log(struct agent_rank *rank, const char *bytes, size_t size)
     }
 }
 
-/* Forwards `size` bytes if there is credit for them. */
+/* Forwards `size` bytes if there is credit for them, and for a note of those
+ * that there was none for. */
 static void pass_on(struct agent_rank *rank, const char *bytes, size_t size)
 {
     struct agent_output *output = &rank->output;
     int64_t now = rf_now_ns();
+    char note[80];
+    size_t length = 0;
     output->credit +=
         (double)(now - output->credit_ns) / 1e9 * RF_AGENT_OUTPUT_RATE;
     output->credit = RF_MIN(output->credit, RF_AGENT_OUTPUT_BURST);
     output->credit_ns = now;
-    if (output->credit < (double)size) {
+    if (output->dropped > 0) {
+        length = (size_t)snprintf(note, sizeof(note),
+                                  "(%llu bytes of output left out)\n",
+                                  (unsigned long long)output->dropped);
+    }
+    if (output->credit < (double)(size + length)) {
         output->dropped += size;
         return;
     }
-    output->credit -= (double)size;
-    if (output->dropped > 0) {
-        char note[80];
-        int length =
-            snprintf(note, sizeof(note), "(%llu bytes of output left out)\n",
-                     (unsigned long long)output->dropped);
-        send_log(rank, note, (size_t)length);
+    output->credit -= (double)(size + length);
+    if (length > 0) {
+        send_log(rank, note, length);
         output->dropped = 0;
     }
     send_log(rank, bytes, size);

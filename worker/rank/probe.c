@@ -61,15 +61,17 @@ static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
     return status;
 }
 
-/* Bytes copied in the window that begins at start_ns; at least a chunk, also
- * where the processor comes to this rank too late. */
-static uint64_t copy_window(const struct buffers *buffers, enum copy_kind kind,
-                            int64_t start_ns, const atomic_bool *abort)
+/* Bytes per nanosecond copied from start_ns to the end of the window, or of the
+ * chunk that is longer: at least one, also where the processor comes to this rank
+ * too late. */
+static double copy_window(const struct buffers *buffers, enum copy_kind kind,
+                          int64_t start_ns, const atomic_bool *abort)
 {
     int64_t end_ns = start_ns + buffers->window_ns;
     uint8_t *dst = buffers->dst.base;
     const uint8_t *src = buffers->src.base;
     uint64_t at = 0, copied = 0;
+    int64_t now_ns;
     rf_sleep_until_ns(start_ns);
     do {
         if (kind == KIND_STREAMING) {
@@ -80,8 +82,9 @@ static uint64_t copy_window(const struct buffers *buffers, enum copy_kind kind,
         }
         copied += CHUNK_BYTES;
         at = (at + CHUNK_BYTES) % buffers->bytes;
-    } while (rf_now_ns() < end_ns && !atomic_load(abort));
-    return copied;
+        now_ns = rf_now_ns();
+    } while (now_ns < end_ns && !atomic_load(abort));
+    return (double)copied / (double)(now_ns - start_ns);
 }
 
 /* Bytes per nanosecond in each window. */
@@ -92,9 +95,8 @@ static void measure(const struct buffers *buffers, int64_t start_ns,
     const int64_t step_ns = buffers->window_ns + RF_NS_PER_MS;
     for (int window = 0; window < WINDOWS; window++) {
         enum copy_kind kind = (enum copy_kind)(window % KIND_COUNT);
-        rate[window] = (double)copy_window(buffers, kind,
-                                           start_ns + window * step_ns, abort) /
-                       (double)buffers->window_ns;
+        rate[window] =
+            copy_window(buffers, kind, start_ns + window * step_ns, abort);
     }
 }
 

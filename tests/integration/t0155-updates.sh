@@ -31,11 +31,16 @@ test_every_encoding_is_verified() {
     names=$(encodings)
     cluster "$members, \"encoding\": $names"
     coord_exits 0 cluster.json
-    expect_json results/*/x-encoding=dense.json "$sent >= .model.bytes"
+    expect_json results/*/x-encoding=dense.json "$sent >= .model.bytes and
+        .summary.sent_bytes == null"
+    expect_text out '^scenario .* encoding +bytes .* sent +median ms '
     for result in results/*/x-encoding=*.json; do
         expect_json "$result" '.status == "ok" and
             .verification.mismatched_bytes == 0'
     done
+    expect_json results/*/x-encoding=auto.json "$sent == .summary.sent_bytes"
+    [ "$(csv_column results/*/summary.csv encoding | sort -u | wc -l)" = \
+        "$(jq length <<<"$names")" ] || fail "summary.csv lacks encodings"
     expect_json results/*/x-encoding=auto.json "$sent < .model.bytes / 10"
     expect_json results/*/x-encoding=auto+diff.json "$sent < .model.bytes / 20"
     files=(results/*/x-*.json)
@@ -67,6 +72,13 @@ test_every_method_and_every_strategy_is_verified() {
         expect_json "$result" '.status == "ok" and
             .bound.ms == null and .schedule_bound.ms == null'
     done
+}
+
+test_without_an_encoding_tables_have_no_column_for_it() {
+    cluster '"method": "host"'
+    coord_exits 0 cluster.json
+    expect_text out '^scenario '
+    expect_no_text out 'encoding|sent'
 }
 
 test_every_pattern_is_verified() {

@@ -51,11 +51,11 @@ static size_t class_of(uint64_t ulps)
 #define MOST(most, text) most,
     static const uint64_t most[] = {RF_CHANGES_DISTANCES(MOST)};
 #undef MOST
-    size_t class = 0;
-    while (ulps > most[class]) {
-        class ++;
+    size_t found = 0;
+    while (ulps > most[found]) {
+        found++;
     }
-    return class;
+    return found;
 }
 
 static void count_change(struct rf_changes *changes, uint64_t before,

@@ -7,10 +7,10 @@
  *
  * A rank that holds training weights compares them with their shadow, once
  * (transport/delta/delta_index.h). A block that begins with 0x40 is a frame of
- * zstd that has the block. Chunks received by an op that others wait
- * for are kept as they are, while there is room, and forwarded. What has no base, in or from staging,
- * and what was not kept travels dense. Inside a node, copies compare the source
- * with the destination, and store what differs.
+ * zstd that has the block. Chunks received by an op that others wait for are
+ * kept as they are, while there is room, and forwarded. What has no base, in
+ * or from staging, and what was not kept travels dense. Inside a node, copies
+ * compare the source with the destination, and store what differs.
  */
 #ifndef RF_TRANSPORT_DELTA_DELTA_CODEC_H
 #define RF_TRANSPORT_DELTA_DELTA_CODEC_H

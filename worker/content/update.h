@@ -9,8 +9,8 @@
  * turn() permutes each 2^16 consecutive elements, so the steps before a refit
  * change exactly their share of them, and none twice. An element in the second
  * state is some ulps further from zero than in the first: 1, or as many as
- * RF_UPDATE_DISTANCES draws.
- * Rows, blocks and experts change as one: e is then their number.
+ * RF_UPDATE_DISTANCES draws. Rows, blocks and experts change as one: e is then
+ * their number.
  */
 #ifndef RF_WORKER_CONTENT_UPDATE_H
 #define RF_WORKER_CONTENT_UPDATE_H

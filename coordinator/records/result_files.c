@@ -370,17 +370,40 @@ static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
     return status;
 }
 
-enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
+/* One record, named by its file. */
+static enum rf_status add_record(struct rf_result_set *set, const char *path,
+                                 const struct stat *file, struct rf_err *err)
+{
+    char *whole =
+        rf_xasprintf("%s%s", strchr(path, '/') == NULL ? "./" : "", path);
+    json_t *document = NULL;
+    enum rf_status status = RF_OK;
+    if (is_known(set, file)) {
+        set->n_repeated++;
+    } else {
+        status = rf_json_load(whole, RF_RESULT_MAX_BYTES, &document, err);
+        RF_THEN(status, take(set, whole, document, err));
+        RF_PUSH(set->seen, set->n_seen, set->cap_seen,
+                ((struct rf_file_id){file->st_dev, file->st_ino}));
+    }
+    free(whole);
+    return status;
+}
+
+enum rf_status rf_result_set_add(struct rf_result_set *set, const char *path,
                                  struct rf_err *err)
 {
     size_t before = set->n + set->n_repeated + set->n_bad;
-    enum rf_status status = add_folder(set, folder, false, err);
+    struct stat file;
+    enum rf_status status = stat(path, &file) == 0 && S_ISREG(file.st_mode)
+                                ? add_record(set, path, &file, err)
+                                : add_folder(set, path, false, err);
     name_runs(set);
     if (status == RF_OK && set->n + set->n_repeated + set->n_bad == before) {
         status = rf_err_set(
             err, RF_ERR_CONFIG,
             "%s: no results (no run.json with records of scenarios beside it)",
-            folder);
+            path);
     }
     if (status != RF_OK) {
         rf_text_clean_line(err->text, strlen(err->text));

@@ -36,13 +36,14 @@ struct rf_result_set {
 };
 
 /*
- * Adds every scenario of `folder`: a run's folder (it has a run.json), or one
- * that holds run folders, which are all added, each once. Leaves out, with a
- * warning each, *.json files beside run.json that are incomplete or unreadable,
- * have a newer schema_version, are copies, or share a scenario. Fails if the
- * folder has no results.
+ * Adds every scenario of `path`: a run's folder (it has a run.json), one that
+ * holds run folders, which are all added, each once, or the file of one
+ * scenario. Leaves out, with a warning each, *.json files beside run.json that
+ * are incomplete or unreadable, have a newer schema_version, are copies, or
+ * share a scenario. Fails if the folder has no results, or the file is no
+ * record.
  */
-enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
+enum rf_status rf_result_set_add(struct rf_result_set *set, const char *path,
                                  struct rf_err *err) RF_MUST_CHECK;
 
 /* Adds one document read from `path`, FOLDER/NAME.json. Takes it. An incomplete

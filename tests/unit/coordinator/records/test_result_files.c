@@ -128,6 +128,22 @@ TEST(test_result_files_given_twice_are_taken_once)
     ck_assert_uint_eq(set.n_repeated, 4);
 }
 
+TEST(test_result_files_may_be_named_themselves)
+{
+    AUTO(rf_result_set) set = {0};
+    struct rf_err err = {0};
+    AUTO_FREE char *index = rf_xasprintf("%s/first/run.json", top);
+    make_run("first");
+    add(&set, "first/split.json");
+    add(&set, "first/split.json");
+    ck_assert_uint_eq(set.n, 1);
+    ck_assert_uint_eq(set.n_repeated, 1);
+    ck_assert_str_eq(set.files[0].name, "split");
+    ck_assert_str_eq(set.files[0].run, "first");
+    assert_fails(rf_result_set_add(&set, index, &err), RF_ERR_CONFIG, err,
+                 "first/run.json: not a record of a scenario");
+}
+
 TEST(test_result_files_of_an_empty_folder_are_an_error)
 {
     struct rf_result_set set = {0};

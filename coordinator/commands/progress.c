@@ -26,6 +26,7 @@ struct rf_progress {
     struct rf_run_view view;
     char scenario[256], state[32];
     int64_t began_ns, last_plain_ns;
+    int64_t moved_ns; /* when the share of the work done last grew */
 };
 
 double rf_progress_share(const struct rf_run_view *view)
@@ -123,18 +124,21 @@ void rf_progress_line(const struct rf_run_view *view, const char *text,
     }
 }
 
-/* "  ~2:31 left", or "" while too little is known. */
+/* "  ~2:31 left", or "" while too little is known or more time has passed. */
 static void time_left(const struct rf_progress *progress, int64_t now_ns,
                       char out[48])
 {
     double share = rf_progress_share(&progress->view);
-    int64_t spent = now_ns - progress->began_ns;
+    double spent = (double)(progress->moved_ns - progress->began_ns);
     char clock[32];
     out[0] = '\0';
-    if (share > 0.02 && spent > RF_NS_PER_S && !progress->view.over) {
-        int64_t rest =
-            (int64_t)((double)spent * (1 - share) / share) / RF_NS_PER_S;
-        snprintf(out, 48, "  ~%s left", rf_progress_clock(rest, clock));
+    if (share > 0.02 && now_ns - progress->began_ns > RF_NS_PER_S &&
+        !progress->view.over) {
+        int64_t rest = progress->began_ns + (int64_t)(spent / share) - now_ns;
+        if (rest > 0) {
+            snprintf(out, 48, "  ~%s left",
+                     rf_progress_clock(rest / RF_NS_PER_S, clock));
+        }
     }
 }
 
@@ -158,7 +162,8 @@ struct rf_progress *rf_progress_create(struct rf_stderr_writer *output,
     progress->output = output;
     progress->quiet = quiet;
     progress->bar = rf_stderr_writer_is_terminal(output) && !quiet;
-    progress->began_ns = progress->last_plain_ns = rf_now_ns();
+    progress->began_ns = progress->moved_ns = rf_now_ns();
+    progress->last_plain_ns = progress->began_ns;
     return progress;
 }
 
@@ -190,8 +195,12 @@ void rf_progress_update(struct rf_progress *progress,
 {
     bool other = view->scenario != NULL &&
                  strcmp(progress->scenario, view->scenario) != 0;
+    double share = rf_progress_share(&progress->view);
     char repeat[48];
     progress->view = *view;
+    if (rf_progress_share(view) > share) {
+        progress->moved_ns = now_ns;
+    }
     snprintf(progress->state, sizeof(progress->state), "%s", view->state);
     snprintf(progress->scenario, sizeof(progress->scenario), "%s",
              view->scenario != NULL ? view->scenario : "");

@@ -144,7 +144,11 @@ TEST(test_progress_without_a_terminal_says_what_time_is_left)
     rf_progress_update(progress, &view,
                        began_ns + 20 * RF_NS_PER_S + RF_NS_PER_S / 4);
     assert_says(logged, "1/2 s: running, iteration 3 of 4  "
-                        "~1:00 left");
+                        "~0:15 left"); /* of 36 s in all */
+    rf_progress_tick(progress, began_ns + 31 * RF_NS_PER_S);
+    assert_says(logged, "~0:04 left");
+    rf_progress_tick(progress, began_ns + 42 * RF_NS_PER_S);
+    ck_assert_ptr_null(strstr(logged, "left")); /* it is late */
     rf_log_set_sink(NULL, NULL);
     rf_progress_destroy(progress);
     rf_stderr_writer_end(output, 5000);

@@ -37,8 +37,7 @@
     X(CHECK, check, .operands = {"CLUSTER.json"}, .least = 1, .most = 1,       \
       .help = "contact every node; report errors and warnings",                \
       .example = "check cluster.json --nodes 'gpu[01-04]'",                    \
-      .options =                                                               \
-          RF_OPTS_READ | RF_OPT(SLOW) | RF_OPT(TIMEOUT) | RF_OPT(STRICT),      \
+      .options = RF_OPTS_PLAN | RF_OPT(TIMEOUT) | RF_OPT(STRICT),              \
       .talks_to_nodes = true, .may_allocate = true)                            \
     X(PREDICT, predict,                                                        \
       .operands = {"CLUSTER.json [RESULT_DIR]...", "--demo [SIZE]"},           \

@@ -19,6 +19,8 @@ test_an_address_of_another_machine_is_an_error_where_ranks_listen() {
     expect_text out '^E y: b .*198\.51\.100\.7 \(\$\.nodes\[1\]\.address\)'
     expect_text out '^W x: b .*198\.51\.100\.7 .*no rank of this scenario listens'
     expect_text out '^1 error, '
+    coord_exits 0 check cluster.json -s x
+    expect_no_text out '^E '
     cluster '.nodes[1].address = "198.51.100.7" | .scenarios |= .[:1] |
         .scenarios[0] += {warmup: 0, iterations: 1}'
     coord_exits 0 check cluster.json

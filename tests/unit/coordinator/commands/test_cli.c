@@ -205,7 +205,7 @@ static const struct {
     {{"a.json", "--json"}, "--dry-run"},
     {{"a.json", "--full"}, "--dry-run"},
     {{"plan", "a.json", "-o", "x"}, "output"},
-    {{"check", "a.json", "-s", "x"}, "scenario"},
+    {{"rerun", "a.json", "-s", "x"}, "scenario"},
     {{"report"}, "missing argument: \"report\" takes DIR..."},
     {{"report", "d", "--csv", "--latex"}, "--csv and --latex cannot be"},
     {{"report", "d", "--html", "p", "--json"}, "--json and --html cannot be"},

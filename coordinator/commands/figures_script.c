@@ -19,13 +19,15 @@
 #include "common/spawn.h"
 #include "common/store.h"
 #include "coordinator/launch/program.h"
+#include "coordinator/records/records_differ.h"
 #include "coordinator/reports/report_json.h"
 
 #define MOST_BYTES ((size_t)1 << 30) /* limit of an answer, pictures included */
 
 /* --- Input of the script -------------------------------------------------- */
 
-/* Rows and records side by side, and the folders of the runs. */
+/* Rows and records side by side, with what identifies their refits, and the
+ * folders of the runs. */
 static json_t *document_of(const struct rf_result_set *set,
                            const struct rf_comparisons *comparison)
 {
@@ -33,9 +35,13 @@ static json_t *document_of(const struct rf_result_set *set,
     const json_t *rows = json_object_get(out, "results");
     const json_t *runs = json_object_get(out, "runs");
     for (size_t i = 0, run = 0; i < set->n; i++) {
-        json_array_append_new(
-            records, json_pack("{s:O, s:O}", "row", json_array_get(rows, i),
-                               "record", set->files[i].result));
+        json_t *record = set->files[i].result;
+        json_t *settings =
+            rf_refit_settings(json_object_get(record, "scenario"));
+        json_array_append_new(records,
+                              json_pack("{s:O, s:O, s:o?}", "row",
+                                        json_array_get(rows, i), "record",
+                                        record, "settings", settings));
         if (rf_report_begins_run(set, i)) {
             json_object_set_new(json_array_get(runs, run++), "folder",
                                 json_string(set->files[i].folder));

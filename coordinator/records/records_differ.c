@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/records/fields.h"
+#include "planner/scenario/spec_fields.h"
 
 /* --- Places where two values differ --------------------------------------- */
 
@@ -116,12 +117,11 @@ char *rf_json_difference(const json_t *a, const json_t *b)
 
 json_t *rf_refit_settings(const json_t *scenario)
 {
-    /* Settings that do not affect it (planner/scenario/spec_fields.h). */
-    static const char *const others[] = {"name", "warmup", "iterations",
-                                         "timeout_s", "yardstick"};
     json_t *settings = json_deep_copy(scenario);
-    for (size_t i = 0; i < RF_ARRAY_SIZE(others); i++) {
-        json_object_del(settings, others[i]);
+    for (const struct rf_spec_field *f = rf_spec_fields; f->key != NULL; f++) {
+        if (f->bearing != RF_BEARS_ON_REFIT) {
+            json_object_del(settings, f->key);
+        }
     }
     return settings;
 }

@@ -53,6 +53,7 @@ class Result:
 
     row: dict
     record: dict = field(repr=False)
+    settings: dict = field(repr=False)  # of its scenario, that affect the refit
     several_runs: bool
 
     @property
@@ -115,12 +116,10 @@ class Result:
     def question(self, *without):
         """What was asked, as a text, apart from some keys of the scenario: equal
         for results that may be drawn as one series."""
-        scenario = self.record.get("scenario")
-        scenario = dict(scenario) if isinstance(scenario, dict) else {}
-        for key in ("name", "iterations", "warmup", "timeout_s",
-                    "yardstick") + without:
-            scenario.pop(key, None)
-        return json.dumps(scenario, sort_keys=True)
+        settings = {
+            key: value for key, value in self.settings.items() if key not in without
+        }
+        return json.dumps(settings, sort_keys=True)
 
 
 class Document:
@@ -133,7 +132,12 @@ class Document:
         self.folders = [text(run, "folder") for run in runs]
         self.comparison = document.get("comparison")
         self.all = [
-            Result(entry.get("row") or {}, entry.get("record") or {}, len(runs) > 1)
+            Result(
+                entry.get("row") or {},
+                entry.get("record") or {},
+                settings if isinstance(settings := entry.get("settings"), dict) else {},
+                len(runs) > 1,
+            )
             for entry in entries(document, "records")
         ]
         self.results = [

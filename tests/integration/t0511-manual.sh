@@ -47,17 +47,23 @@ test_the_page_of_refit_suite_has_its_options() {
 
 # The items of a list in a page, between two lines.
 list_of_page() { # NAME FIRST LAST
-    sed -n "/^$2\$/,/^$3/s/^\.It Cm \([a-z-]*\).*/\1/p" \
+    sed -n "/^$2\$/,/^$3/s/^\.It Cm \([a-z_-]*\).*/\1/p" \
         "$RF_TOP/docs/man/$1"
 }
 
-test_the_page_of_cluster_files_has_every_method() {
+words_of_page_match() { # KEY FIRST-LINE
     "$coord" plan "$RF_TOP/examples/pair.json" \
-        --set 'scenarios.*.method=nonesuch' >out 2>err
-    sed -n 's/.* must be one of //p' err | sed 's/, /\n/g' | sort >program
-    list_of_page refit-cluster.5 'How bytes move\.' '\.El' | sort >page
-    [ -s program ] || fail "no methods are named: $(cat err)"
+        --set "scenarios.*.$1=nonesuch" >out 2>err
+    sed -n 's/.* must be one of //p' err | sed 's/, not .*//; s/"//g; s/, /\n/g' |
+        sort >program
+    list_of_page refit-cluster.5 "$2" '\.El' | sort >page
+    [ -s program ] || fail "no $1 is named: $(cat err)"
     diff page program >&2 || fail "the page (<) and the program (>) differ"
+}
+
+test_the_page_of_cluster_files_has_every_method_and_strategy() {
+    words_of_page_match method 'How bytes move\.'
+    words_of_page_match strategy 'Who sends what\.'
 }
 
 test_the_page_of_refit_coord_has_every_command() {

@@ -113,7 +113,7 @@ void __real__mark_point(const char *file, int line);
 void __wrap__mark_point(const char *file, int line);
 void __wrap__mark_point(const char *file, int line)
 {
-    static int64_t due_ns;
+    static _Atomic int64_t due_ns; /* assertions may be in threads */
     const int64_t now = rf_now_ns();
     if (now >= due_ns) {
         due_ns = now + MARKED_EVERY_NS;

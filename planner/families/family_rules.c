@@ -279,16 +279,19 @@ static enum rf_status read_parts(const struct rf_rule *rule,
     return RF_OK;
 }
 
+/* A block is a number of turns where parts alternate. */
 static enum rf_status read_block(const struct rf_rule *rule,
                                  struct rf_values *values,
                                  struct rf_family *family, struct rf_err *err)
 {
-    struct rf_jnode block = rf_jnode_get(&rule->node, "block");
-    family->block = 0;
-    return block.value == NULL
-               ? RF_OK
-               : rf_rule_u64(&block, values, 0, RF_MODEL_MAX_SIZE,
-                             &family->block, err);
+    struct rf_jnode node = rf_jnode_get(&rule->node, "block");
+    uint64_t block = 0;
+    if (node.value != NULL) {
+        RF_TRY(rf_rule_u64(&node, values, 0, RF_MODEL_MAX_SIZE, &block, err));
+    }
+    family->grain[rf_family_part_dim(family)] =
+        block * (rule->interleaved ? rule->n_parts : 1);
+    return RF_OK;
 }
 
 /* Whether infer.quantize treats it as a matrix of a linear layer. Engines leave

@@ -144,6 +144,7 @@ static enum rf_status mark_family(const struct module_list *list,
     const size_t n = (size_t)family->n_layers * family->n_experts;
     RF_TRY(rf_memory_admit(n, "modules that are not quantised", err));
     family->left_as_it_is = rf_xcalloc(n, sizeof(*family->left_as_it_is));
+    family->quantized = false; /* unless the list leaves one to convert */
     for (size_t i = 0; i < n; i++) {
         char module[NAME_SIZE];
         size_t length;
@@ -155,6 +156,7 @@ static enum rf_status mark_family(const struct module_list *list,
             module[length - 7] = '\0';
         }
         family->left_as_it_is[i] = has_module(list, module);
+        family->quantized |= !family->left_as_it_is[i];
     }
     return RF_OK;
 }
@@ -171,7 +173,7 @@ enum rf_status rf_model_leave_unquantized(struct rf_model *model,
                          (list->n > 0 || json_object_size(list->names) > 0);
          i++) {
         struct rf_family *family = &model->families[i];
-        if (family->quantized && family->ndim == 2) {
+        if (rf_family_is_quantized(family)) {
             status = mark_family(list, family, err);
         }
     }

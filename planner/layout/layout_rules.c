@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/fp8.h"
 #include "common/mem.h"
 #include "planner/model/roles.h"
 
@@ -35,9 +36,26 @@ uint32_t rf_layout_tp_ranks(const struct rf_side_spec *side,
 }
 
 bool rf_layout_deals(const struct rf_layout_ops *ops,
-                     const struct rf_family *family)
+                     const struct rf_family *family, uint32_t dim)
 {
-    return ops->deals_blocks && family->block > 0;
+    return ops->deals_blocks && family->grain[dim] > 0;
+}
+
+uint64_t rf_layout_grain(const struct rf_side_spec *side,
+                         const struct rf_family *family, uint32_t dim)
+{
+    return side->quantize && rf_family_is_quantized(family)
+               ? RF_FP8_BLOCK
+               : RF_MAX(family->grain[dim], 1);
+}
+
+bool rf_layout_keeps_grain(const struct rf_side_spec *side,
+                           const struct rf_family *family, uint32_t dim,
+                           uint64_t start, uint64_t end)
+{
+    const uint64_t grain = rf_layout_grain(side, family, dim);
+    return start % grain == 0 &&
+           (end % grain == 0 || end == family->shape[dim]);
 }
 
 uint64_t rf_layout_vocab_rows(const struct rf_layout_ops *ops,

@@ -62,9 +62,20 @@ uint32_t rf_layout_tp_ranks(const struct rf_side_spec *side,
                             const struct rf_family *family,
                             const struct rf_part *part, uint32_t tp);
 
-/* Whether shares of the family may be uneven. */
+/* Whether shares of the family along `dim` may be uneven. */
 bool rf_layout_deals(const struct rf_layout_ops *ops,
-                     const struct rf_family *family);
+                     const struct rf_family *family, uint32_t dim);
+
+/* The grain of dimension `dim` of a family on a side: its multiples, and the
+ * tensor's edge, are the places where the dimension may be cut. A block of
+ * infer.quantize in matrices that it converts, else the family's own, else 1. */
+uint64_t rf_layout_grain(const struct rf_side_spec *side,
+                         const struct rf_family *family, uint32_t dim);
+
+/* Whether [start, end) of dimension `dim` is cut at such places only. */
+bool rf_layout_keeps_grain(const struct rf_side_spec *side,
+                           const struct rf_family *family, uint32_t dim,
+                           uint64_t start, uint64_t end);
 
 /* Rows of a vocabulary including the padding for `ranks`, in a layout that pads
  * to `multiple`. */

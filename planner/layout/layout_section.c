@@ -29,25 +29,28 @@ static struct rf_share share_of(const struct rf_layout_build *build,
     return (struct rf_share){build->at.tp % tp, tp};
 }
 
-/* Gives each rank as many whole blocks as the largest share has; the last ranks
+/* Gives each rank as many whole grains as the largest share has; the last ranks
  * get the rest, or none. */
-static void deal(struct rf_share share, uint64_t block, uint64_t base,
+static void deal(struct rf_share share, uint64_t grain, uint64_t base,
                  uint64_t size, struct rf_section *out)
 {
-    uint64_t most = rf_div_up(rf_div_up(size, block), share.parts) * block;
+    uint64_t most = rf_div_up(rf_div_up(size, grain), share.parts) * grain;
     uint64_t start = RF_MIN(share.part * most, size);
     out->rows = out->extent[out->dim] = RF_MIN(most, size - start);
     out->start[out->dim] = base + start;
 }
 
-/* Cuts a share of `size` elements of the section's dimension, from `base`. */
+/* Cuts a share of `size` elements, or turns, of the section's dimension, from
+ * `base`. */
 static enum rf_status cut(const struct rf_layout_build *build,
                           struct rf_share share, uint64_t base, uint64_t size,
                           struct rf_section *out, struct rf_err *err)
 {
     const struct rf_family *family = &build->model->families[out->family];
-    if (rf_layout_deals(build->ops, family)) {
-        deal(share, family->block, base, size, out);
+    const uint64_t turn = family->interleaved ? family->n_parts : 1;
+    if (rf_layout_deals(build->ops, family, out->dim)) {
+        deal(share, rf_layout_grain(build->side, family, out->dim) / turn, base,
+             size, out);
         return RF_OK;
     }
     if (size % share.parts != 0) {

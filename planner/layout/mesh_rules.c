@@ -203,7 +203,8 @@ static bool extent_works(struct rule_context *context,
                          const char *key)
 {
     return part->size % ranks == 0 ||
-           rf_layout_deals(context->layout, family) ||
+           rf_layout_deals(context->layout, family,
+                           rf_family_part_dim(family)) ||
            breaks(context, "%llu of %.120s %% %s must be 0",
                   (unsigned long long)part->size, family->name, key);
 }

@@ -7,6 +7,11 @@
 
 #include "common/compiler.h"
 
+bool rf_family_is_quantized(const struct rf_family *family)
+{
+    return family->quantized && family->ndim == 2;
+}
+
 void rf_family_free(struct rf_family *family)
 {
     free(family->name);

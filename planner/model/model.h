@@ -155,10 +155,6 @@ struct rf_family {
     bool transposed;  /* weights are [in, out]: roles cut the other dimension */
     bool stacked;     /* experts are dimension 0 of one tensor on disk */
     bool own_layers;  /* not decoder layers: all on `stage` */
-    uint64_t block;   /* elements in a block; 0: ranks get even shares.
-                         Otherwise engines deal out whole blocks, as many to
-                         each rank as the largest share has; the last ranks get
-                         the rest, or none */
     bool keys_are_values; /* keys of layers without values: engines store them
                              in both places */
     bool quantized;       /* infer.quantize converts it, except ... */
@@ -175,6 +171,10 @@ struct rf_family {
     bool has_experts;
     uint32_t ndim; /* of one expert's tensor, 1 … RF_TENSOR_MAX_DIMS */
     uint64_t shape[RF_TENSOR_MAX_DIMS];
+    uint64_t grain[RF_TENSOR_MAX_DIMS]; /* indices that engines keep together,
+                         see rf_layout_grain(); 0: ranks get even shares.
+                         Otherwise as many grains as the largest share has go
+                         to each rank; the last ranks get the rest, or none */
 };
 
 struct rf_model {
@@ -209,6 +209,9 @@ struct rf_model {
                              with the same bytes}}; NULL: content is the
                              pattern */
 };
+
+/* Whether infer.quantize converts tensors of the family: matrices only. */
+bool rf_family_is_quantized(const struct rf_family *family);
 
 /* Frees the members of a family, not the struct. */
 void rf_family_free(struct rf_family *family);

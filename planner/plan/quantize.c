@@ -7,6 +7,7 @@
 
 #include "common/fp8.h"
 #include "common/mem.h"
+#include "planner/layout/layout_rules.h"
 
 #define PART_ALIGN 256
 #define DIM_ROW 2 /* of a box: after layer and expert */
@@ -21,7 +22,7 @@ bool rf_quantize_converts(const struct rf_family *family, uint32_t layer_index,
                           uint32_t expert)
 {
     const size_t at = (size_t)layer_index * family->n_experts + expert;
-    return family->quantized && family->ndim == 2 &&
+    return rf_family_is_quantized(family) &&
            (family->left_as_it_is == NULL || !family->left_as_it_is[at]);
 }
 
@@ -48,11 +49,11 @@ static enum rf_status check_cut(const struct rf_plan *plan, uint32_t rank,
 {
     static const char *const names[] = {"rows", "columns"};
     const struct rf_family *family = &plan->model->families[piece->family];
-    for (int d = 0; d < 2; d++) {
-        const uint64_t start = piece->box.start[DIM_ROW + d];
-        const uint64_t end = start + piece->box.extent[DIM_ROW + d];
-        if (start % RF_FP8_BLOCK != 0 ||
-            (end % RF_FP8_BLOCK != 0 && end != family->shape[d])) {
+    const struct rf_side_spec *side = &plan->spec->infer;
+    for (uint32_t d = 0; d < 2; d++) {
+        const uint64_t start = piece->box.start[RF_DIM_TENSOR + d];
+        const uint64_t end = start + piece->box.extent[RF_DIM_TENSOR + d];
+        if (!rf_layout_keeps_grain(side, family, d, start, end)) {
             return rf_err_set(
                 err, RF_ERR_CONFIG,
                 "infer.quantize: rank %" PRIu32 " holds %s %" PRIu64

@@ -388,7 +388,8 @@ static void check_roles(const struct fixture *fixture, const char *part)
                 family->stacked == other->stacked &&
                 family->transposed == other->transposed &&
                 family->keys_are_values == other->keys_are_values &&
-                family->block == other->block &&
+                memcmp(family->grain, other->grain, sizeof(family->grain)) ==
+                    0 &&
                 family->stage == other->stage &&
                 family->component == other->component &&
                 memcmp(family->parts, other->parts, sizeof(family->parts)) == 0,

@@ -366,7 +366,6 @@ static uint64_t shadow_bytes(const struct rf_scenario *scenario, uint32_t rank)
 uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
                                 uint32_t rank)
 {
-    struct rf_quantize quantize = {0};
     uint64_t bytes =
         rf_plan_layout(scenario->plan, RF_TRAIN, rank)->arena_bytes +
         rf_plan_layout(scenario->plan, RF_INFER, rank)->arena_bytes +
@@ -374,11 +373,7 @@ uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
     if (scenario->schedule->stage_bytes != NULL) {
         bytes += scenario->schedule->stage_bytes[rank];
     }
-    if (rf_quantize_plan(scenario->plan, rank, &quantize, NULL) == RF_OK) {
-        bytes += quantize.bytes;
-        rf_quantize_free(&quantize);
-    }
-    return bytes +
+    return bytes + rf_quantize_bytes(scenario->plan, rank) +
            (rf_scenario_on_device(scenario) ? 0 : RF_PLAN_PROCESS_BYTES);
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/mem.h"
 #include "cuda/device/events.h"
+#include "planner/layout/box.h"
 
 struct rf_fp8_job {
     struct rf_tiles tiles; /* in class 0; freed once on the device */
@@ -74,7 +75,7 @@ enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
             .scale_inv = m->scale_inv,
             .src_pitch = m->src_pitch,
             .dst_pitch = m->dst_pitch,
-            .block_columns = rf_quantize_blocks(m->columns),
+            .block_columns = rf_div_up(m->columns, RF_FP8_BLOCK),
             .src_wide = is_wide(m->src, m->src_pitch, sizeof(uint16_t)),
             .dst_wide = is_wide(m->dst, m->dst_pitch, sizeof(uint8_t))};
         add_tiles(job, (uint32_t)i, m);
@@ -131,17 +132,18 @@ enum rf_status rf_fp8_quantizer_create(const struct rf_content_job *arrived,
     unsigned char *to = result->base;
     enum rf_status status;
     for (size_t i = 0; i < what->n; i++) {
-        const struct rf_quantize_part *part = &what->parts[i];
-        const struct rf_piece *piece = &layout->pieces[part->piece];
+        const struct rf_piece *values = &what->result.pieces[2 * i];
+        const struct rf_piece *piece = &layout->pieces[what->sources[i]];
         const struct rf_place place = rf_place_of(arrived, piece);
         matrices[i] = (struct rf_fp8_matrix){
-            .src = place.base + rf_quantize_offset(piece, part, place.stride),
-            .dst = to + part->values,
-            .scale_inv = to + part->scales,
-            .rows = part->rows,
-            .columns = part->columns,
-            .src_pitch = place.stride[2] / 2,
-            .dst_pitch = part->columns};
+            .src = place.base + rf_box_offset(piece->box.start, 0, place.stride,
+                                              values->box.start),
+            .dst = to + values[0].offset,
+            .scale_inv = to + values[1].offset,
+            .rows = values->box.extent[RF_DIM_TENSOR],
+            .columns = values->box.extent[RF_DIM_TENSOR + 1],
+            .src_pitch = place.stride[RF_DIM_TENSOR] / 2,
+            .dst_pitch = values->stride[RF_DIM_TENSOR]};
     }
     status = rf_fp8_job_create(matrices, what->n, out, err);
     free(matrices);

@@ -67,10 +67,15 @@ void rf_model_fill_name(const char *pattern, int64_t layer, int64_t expert,
 void rf_family_tensor_name(const struct rf_family *family, uint32_t layer_index,
                            uint32_t expert, char *out, size_t size)
 {
+    size_t used;
     rf_model_fill_name(
         family->name,
         family->layers != NULL ? (int64_t)family->layers[layer_index] : -1,
         family->has_experts ? (int64_t)expert : -1, out, size);
+    used = strlen(out);
+    if (family->suffix != NULL) {
+        snprintf(out + used, size - used, "%s", family->suffix);
+    }
 }
 
 uint64_t rf_family_tensors(const struct rf_family *family)

@@ -146,10 +146,11 @@ struct rf_part {
 };
 
 struct rf_family {
-    char *name;        /* "model.layers.{L}.mlp.experts.{E}.up_proj.weight" */
-    char *rule;        /* source of its role: "qwen3: model.*"; NULL: none */
-    enum rf_role role; /* RF_ROLE_FUSED with several parts */
-    uint32_t n_parts;  /* ≥ 1 */
+    char *name;         /* "model.layers.{L}.mlp.experts.{E}.up_proj.weight" */
+    const char *suffix; /* of the names of a derived family; NULL: none */
+    char *rule;         /* source of its role: "qwen3: model.*"; NULL: none */
+    enum rf_role role;  /* RF_ROLE_FUSED with several parts */
+    uint32_t n_parts;   /* ≥ 1 */
     struct rf_part parts[RF_FAMILY_MAX_PARTS];
     bool interleaved; /* parts alternate element by element; cut together */
     bool transposed;  /* weights are [in, out]: roles cut the other dimension */

@@ -91,7 +91,7 @@ static int compare_places(const void *a, const void *b)
 
 /* Checks the pieces of one parameter, sorted by offset. *end: the end of the
  * previous parameter and, on return, of this one. */
-static bool check_param(const struct rf_plan *plan, enum rf_side side,
+static bool check_param(const uint32_t *items,
                         const struct rf_piece *const *pieces, size_t n,
                         uint64_t *end, struct rf_plan_proof_boxes *scratch)
 {
@@ -104,8 +104,7 @@ static bool check_param(const struct rf_plan *plan, enum rf_side side,
     }
     for (size_t i = 0; i < n; i++) {
         const struct rf_piece *piece = pieces[i];
-        uint64_t item = rf_form_item(rf_plan_form(plan, side, piece->family));
-        uint64_t bytes = dense_bytes(piece, item);
+        uint64_t bytes = dense_bytes(piece, items[piece->family]);
         if (bytes == 0 || piece->stride[RF_DIM_LAYER] != step) {
             return false;
         }
@@ -116,8 +115,7 @@ static bool check_param(const struct rf_plan *plan, enum rf_side side,
     for (size_t i = 0; i < n; i++) {
         const struct rf_piece *piece = pieces[i];
         const uint64_t *extent = piece->box.extent;
-        uint64_t item = rf_form_item(rf_plan_form(plan, side, piece->family));
-        uint64_t bytes = dense_bytes(piece, item);
+        uint64_t bytes = dense_bytes(piece, items[piece->family]);
         if (!place_piece(piece, base, bytes, mixed_radix, scratch)) {
             return false;
         }
@@ -130,12 +128,10 @@ static bool check_param(const struct rf_plan *plan, enum rf_side side,
     return rf_boxes_disjoint(scratch->of, scratch->n);
 }
 
-static enum rf_status check_layout(const struct rf_plan *plan,
-                                   enum rf_side side,
-                                   const struct rf_rank_layout *layout,
-                                   struct rf_plan_proof_boxes *scratch,
-                                   struct rf_err *err)
+enum rf_status rf_plan_prove_layout(const struct rf_rank_layout *layout,
+                                    const uint32_t *items, struct rf_err *err)
 {
+    struct rf_plan_proof_boxes scratch = {.n = 0};
     const struct rf_piece **pieces =
         rf_xcalloc(layout->n_pieces, sizeof(*pieces));
     uint64_t end = 0;
@@ -151,13 +147,14 @@ static enum rf_status check_layout(const struct rf_plan *plan,
              next < layout->n_pieces && pieces[next]->param == pieces[i]->param;
              next++) {
         }
-        ok = check_param(plan, side, &pieces[i], next - i, &end, scratch);
+        ok = check_param(items, &pieces[i], next - i, &end, &scratch);
         if (!ok) {
             rf_err_set(err, RF_ERR_INTERNAL, "parameter %s: pieces overlap",
                        layout->params[pieces[i]->param].name);
         }
     }
     free(pieces);
+    free(scratch.of);
     if (ok && end > layout->arena_bytes) {
         ok = false;
         rf_err_set(err, RF_ERR_INTERNAL, "the last piece ends at byte %llu",
@@ -243,16 +240,19 @@ static enum rf_status fail_lacking(const struct rf_plan_proof *proof,
 enum rf_status rf_plan_prove_layouts(const struct rf_plan *plan,
                                      struct rf_err *err)
 {
-    struct rf_plan_proof_boxes scratch = {.n = 0};
+    const uint32_t n = plan->model->n_families;
+    uint32_t *items = rf_xcalloc(n, sizeof(*items));
     enum rf_status status = RF_OK;
     for (unsigned side = 0; side < RF_SIDES; side++) {
         const struct rf_layouts *layouts = &plan->priv->layouts[side];
+        for (uint32_t f = 0; f < n; f++) {
+            items[f] = rf_form_item(rf_plan_form(plan, (enum rf_side)side, f));
+        }
         for (uint32_t l = 0; l < layouts->n_layouts && status == RF_OK; l++) {
-            status = check_layout(plan, (enum rf_side)side,
-                                  &layouts->layouts[l], &scratch, err);
+            status = rf_plan_prove_layout(&layouts->layouts[l], items, err);
         }
     }
-    free(scratch.of);
+    free(items);
     return status;
 }
 

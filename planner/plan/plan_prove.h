@@ -21,7 +21,13 @@ struct rf_plan_proof {
     struct rf_plan_proof_boxes scratch;
 };
 
-/* Part 1 of the proof, the only part that rf_plan_build() runs. */
+/* Part 1 of the proof for one layout; `items`: bytes of an element, by family.
+ */
+enum rf_status rf_plan_prove_layout(const struct rf_rank_layout *layout,
+                                    const uint32_t *items,
+                                    struct rf_err *err) RF_MUST_CHECK;
+
+/* Part 1 for all layouts, the only part that rf_plan_build() runs. */
 enum rf_status rf_plan_prove_layouts(const struct rf_plan *plan,
                                      struct rf_err *err) RF_MUST_CHECK;
 

@@ -1,21 +1,32 @@
-/* Quantised parts and the places of their results. See quantize.h. */
+/* Quantised matrices and the places of their results. See quantize.h. */
 #include "planner/plan/quantize.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/fp8.h"
 #include "common/mem.h"
+#include "planner/layout/box.h"
 #include "planner/layout/layout_rules.h"
+#include "planner/plan/plan_internal.h"
+#include "planner/plan/plan_prove.h"
 
-#define PART_ALIGN 256
-#define DIM_ROW 2 /* of a box: after layer and expert */
-#define DIM_COLUMN 3
+#define DIM_COLUMN (RF_DIM_TENSOR + 1)
 
-uint64_t rf_quantize_blocks(uint64_t size)
+struct rf_family rf_quantize_family(const struct rf_model *model,
+                                    uint32_t number)
 {
-    return (size + RF_FP8_BLOCK - 1) / RF_FP8_BLOCK;
+    const bool scales = number >= model->n_families;
+    struct rf_family family =
+        model->families[scales ? number - model->n_families : number];
+    family.dtype = scales ? RF_F32 : RF_F8_E4M3;
+    family.suffix = scales ? "_scale_inv" : NULL;
+    for (uint32_t d = 0; d < family.ndim && scales; d++) {
+        family.shape[d] = rf_div_up(family.shape[d], RF_FP8_BLOCK);
+    }
+    return family;
 }
 
 bool rf_quantize_converts(const struct rf_family *family, uint32_t layer_index,
@@ -26,19 +37,68 @@ bool rf_quantize_converts(const struct rf_family *family, uint32_t layer_index,
            (family->left_as_it_is == NULL || !family->left_as_it_is[at]);
 }
 
-double rf_quantize_share(const struct rf_family *family)
+/* Tensors of a family in a box that are converted. */
+static uint64_t count_converted(const struct rf_family *family,
+                                const struct rf_box *box)
 {
-    const uint64_t all = (uint64_t)family->n_layers * family->n_experts;
-    uint64_t converted = 0;
-    if (family->left_as_it_is == NULL) {
-        return rf_quantize_converts(family, 0, 0) ? 1 : 0;
+    uint64_t n = 0;
+    if (!rf_family_is_quantized(family)) {
+        return 0;
     }
-    for (uint32_t l = 0; l < family->n_layers; l++) {
-        for (uint32_t e = 0; e < family->n_experts; e++) {
-            converted += rf_quantize_converts(family, l, e);
+    if (family->left_as_it_is == NULL) {
+        return box->extent[RF_DIM_LAYER] * box->extent[RF_DIM_EXPERT];
+    }
+    for (uint64_t l = 0; l < box->extent[RF_DIM_LAYER]; l++) {
+        for (uint64_t e = 0; e < box->extent[RF_DIM_EXPERT]; e++) {
+            n += rf_quantize_converts(
+                family, (uint32_t)(box->start[RF_DIM_LAYER] + l),
+                (uint32_t)(box->start[RF_DIM_EXPERT] + e));
         }
     }
-    return (double)converted / (double)all;
+    return n;
+}
+
+double rf_quantize_share(const struct rf_family *family)
+{
+    const struct rf_box whole = rf_box_whole(family);
+    return (double)count_converted(family, &whole) /
+           ((double)family->n_layers * family->n_experts);
+}
+
+/* The box of a matrix's scales. */
+static struct rf_box scales_of(const struct rf_plan *plan,
+                               const struct rf_piece *piece)
+{
+    const struct rf_family *family = &plan->model->families[piece->family];
+    struct rf_box box = piece->box;
+    for (uint32_t d = 0; d < family->ndim; d++) {
+        const uint64_t grain = rf_layout_grain(&plan->spec->infer, family, d);
+        box.start[RF_DIM_TENSOR + d] /= grain;
+        box.extent[RF_DIM_TENSOR + d] =
+            rf_div_up(box.extent[RF_DIM_TENSOR + d], grain);
+    }
+    return box;
+}
+
+uint64_t rf_quantize_bytes(const struct rf_plan *plan, uint32_t rank)
+{
+    const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, rank);
+    uint64_t bytes = 0;
+    for (size_t i = 0; plan->spec->infer.quantize && i < layout->n_pieces;
+         i++) {
+        const struct rf_piece *piece = &layout->pieces[i];
+        const struct rf_box scales = scales_of(plan, piece);
+        const uint64_t tensors = RF_MAX(piece->box.extent[RF_DIM_LAYER] *
+                                            piece->box.extent[RF_DIM_EXPERT],
+                                        UINT64_C(1));
+        const uint64_t values = rf_box_elements(&piece->box) / tensors;
+        const uint64_t blocks = rf_box_elements(&scales) / tensors;
+        bytes += count_converted(&plan->model->families[piece->family],
+                                 &piece->box) *
+                 (rf_align_up(values, RF_PARAM_ALIGN) +
+                  rf_align_up(blocks * sizeof(float), RF_PARAM_ALIGN));
+    }
+    return bytes;
 }
 
 /* Refuses a cut inside a block, whose largest magnitude no rank would know, and
@@ -74,29 +134,48 @@ static enum rf_status check_cut(const struct rf_plan *plan, uint32_t rank,
     return RF_OK;
 }
 
-static void add_part(struct rf_quantize *out, uint32_t index,
-                     const struct rf_piece *piece, uint32_t layer_index,
-                     uint32_t expert)
+/* Appends a piece, in a parameter of its own, to the result. */
+static void add_result(const struct rf_model *model, struct rf_piece piece,
+                       struct rf_quantize *out)
 {
-    const struct rf_box *box = &piece->box;
-    struct rf_quantize_part part = {.piece = index,
-                                    .layer_index = layer_index,
-                                    .expert = expert,
-                                    .row = box->start[DIM_ROW],
-                                    .column = box->start[DIM_COLUMN],
-                                    .rows = box->extent[DIM_ROW],
-                                    .columns = box->extent[DIM_COLUMN],
-                                    .values = out->bytes};
-    const uint64_t values = part.rows * part.columns;
-    const uint64_t scales = rf_quantize_blocks(part.rows) *
-                            rf_quantize_blocks(part.columns) * sizeof(float);
-    part.scales = part.values + rf_align_up(values, PART_ALIGN);
-    out->bytes = part.scales + rf_align_up(scales, PART_ALIGN);
-    out->value_bytes += values + scales;
-    RF_PUSH(out->parts, out->n, out->capacity, part);
+    const struct rf_family family = rf_quantize_family(model, piece.family);
+    const uint64_t item = rf_dtype_bytes(family.dtype);
+    struct rf_rank_layout *result = &out->result;
+    struct rf_param *param = &result->params[result->n_params];
+    *param = (struct rf_param){.bytes = rf_box_elements(&piece.box) * item,
+                               .offset = result->arena_bytes,
+                               .n_instances = 1};
+    snprintf(param->name, sizeof(param->name), "%s%s", family.name,
+             family.suffix != NULL ? family.suffix : "");
+    piece.param = (uint32_t)result->n_params++;
+    piece.offset = param->offset;
+    for (uint32_t d = RF_DIM_TENSOR; d < RF_BOX_DIMS; d++) {
+        piece.stride[d] = rf_box_step(&piece.box, d) * item;
+    }
+    piece.stride[RF_DIM_LAYER] = piece.stride[RF_DIM_EXPERT] =
+        rf_align_up(param->bytes, RF_PARAM_ALIGN);
+    result->arena_bytes += piece.stride[RF_DIM_LAYER];
+    out->value_bytes += param->bytes;
+    result->pieces[result->n_pieces++] = piece;
 }
 
-/* Adds the quantised parts of a piece, if any. */
+/* Adds the matrix of a layer and an expert of piece `source`. */
+static void add_matrix(const struct rf_plan *plan, const struct rf_piece *piece,
+                       uint32_t source, uint64_t layer, uint64_t expert,
+                       struct rf_quantize *out)
+{
+    struct rf_piece part = {.family = piece->family, .box = piece->box};
+    part.box.start[RF_DIM_LAYER] = layer;
+    part.box.start[RF_DIM_EXPERT] = expert;
+    part.box.extent[RF_DIM_LAYER] = part.box.extent[RF_DIM_EXPERT] = 1;
+    add_result(plan->model, part, out);
+    part.box = scales_of(plan, &part);
+    part.family += plan->model->n_families;
+    add_result(plan->model, part, out);
+    out->sources[out->n++] = source;
+}
+
+/* Adds the matrices of a piece, if any. */
 static enum rf_status add_piece(const struct rf_plan *plan, uint32_t rank,
                                 uint32_t index, const struct rf_piece *piece,
                                 struct rf_quantize *out, struct rf_err *err)
@@ -110,7 +189,7 @@ static enum rf_status add_piece(const struct rf_plan *plan, uint32_t rank,
         for (uint64_t e = box->start[1]; e < box->start[1] + box->extent[1];
              e++) {
             if (rf_quantize_converts(family, (uint32_t)l, (uint32_t)e)) {
-                add_part(out, index, piece, (uint32_t)l, (uint32_t)e);
+                add_matrix(plan, piece, index, l, e, out);
             }
         }
     }
@@ -123,11 +202,42 @@ static enum rf_status add_piece(const struct rf_plan *plan, uint32_t rank,
     return out->n > before ? check_cut(plan, rank, piece, err) : RF_OK;
 }
 
+/* Room for all matrices of a rank's pieces. */
+static void make_room(const struct rf_plan *plan,
+                      const struct rf_rank_layout *layout,
+                      struct rf_quantize *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < layout->n_pieces; i++) {
+        const struct rf_piece *piece = &layout->pieces[i];
+        n +=
+            count_converted(&plan->model->families[piece->family], &piece->box);
+    }
+    out->sources = rf_xcalloc(n, sizeof(*out->sources));
+    out->result.pieces = rf_xcalloc(2 * n, sizeof(*out->result.pieces));
+    out->result.params = rf_xcalloc(2 * n, sizeof(*out->result.params));
+}
+
+static enum rf_status prove(const struct rf_plan *plan,
+                            const struct rf_quantize *quantize,
+                            struct rf_err *err)
+{
+    const uint32_t n = 2 * plan->model->n_families;
+    uint32_t *items = rf_xcalloc(n, sizeof(*items));
+    enum rf_status status;
+    for (uint32_t f = 0; f < n; f++) {
+        items[f] = rf_dtype_bytes(rf_quantize_family(plan->model, f).dtype);
+    }
+    status = rf_plan_prove_layout(&quantize->result, items, err);
+    free(items);
+    return status;
+}
+
 enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
                                 struct rf_quantize *out, struct rf_err *err)
 {
     const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, rank);
-    struct rf_quantize made = {0};
+    struct rf_quantize made = {.n = 0};
     enum rf_status status = RF_OK;
     if (!plan->spec->infer.quantize) {
         *out = made;
@@ -140,10 +250,12 @@ enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
                           "(?...), {...} and backslashes before letters",
                           plan->model->unclear_module);
     }
+    make_room(plan, layout, &made);
     for (size_t i = 0; status == RF_OK && i < layout->n_pieces; i++) {
         status =
             add_piece(plan, rank, (uint32_t)i, &layout->pieces[i], &made, err);
     }
+    RF_THEN(status, prove(plan, &made, err));
     if (status != RF_OK) {
         rf_quantize_free(&made);
         return status;
@@ -154,29 +266,26 @@ enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
 
 void rf_quantize_free(struct rf_quantize *quantize)
 {
-    free(quantize->parts);
+    free(quantize->sources);
+    free(quantize->result.pieces);
+    free(quantize->result.params);
     memset(quantize, 0, sizeof(*quantize));
 }
 
 enum rf_status rf_quantize_check(const struct rf_plan *plan, struct rf_err *err)
 {
+    const struct rf_layouts *layouts = &plan->priv->layouts[RF_INFER];
+    bool *checked = rf_xcalloc(layouts->n_layouts, sizeof(*checked));
     enum rf_status status = RF_OK;
-    for (uint32_t r = 0; status == RF_OK && plan->spec->infer.quantize &&
-                         r < plan->world->n_ranks;
-         r++) {
-        struct rf_quantize all = {0};
-        status = rf_quantize_plan(plan, r, &all, err);
-        if (status == RF_OK) {
+    for (uint32_t r = 0; status == RF_OK && r < plan->world->n_ranks; r++) {
+        const uint32_t index = plan->world->ranks[r].index[RF_INFER];
+        struct rf_quantize all = {.n = 0};
+        if (index != RF_NONE && !checked[layouts->of_index[index]]) {
+            checked[layouts->of_index[index]] = true;
+            status = rf_quantize_plan(plan, r, &all, err);
             rf_quantize_free(&all);
         }
     }
+    free(checked);
     return status;
-}
-
-uint64_t rf_quantize_offset(const struct rf_piece *piece,
-                            const struct rf_quantize_part *part,
-                            const uint64_t stride[RF_BOX_DIMS])
-{
-    return (part->layer_index - piece->box.start[0]) * stride[0] +
-           (part->expert - piece->box.start[1]) * stride[1];
 }

@@ -179,8 +179,9 @@ static void bench_fp8(const struct bench *bench)
 {
     const uint64_t columns = 4096, rows = bench->bytes / 2 / columns;
     const uint64_t moved = rows * columns * 3;
-    void *scales = rf_bench_memory(sizeof(float) * rf_quantize_blocks(rows) *
-                                   rf_quantize_blocks(columns));
+    void *scales =
+        rf_bench_memory(sizeof(float) * rf_div_up(rows, RF_FP8_BLOCK) *
+                        rf_div_up(columns, RF_FP8_BLOCK));
     const struct rf_fp8_matrix matrix = {.src = bench->src,
                                          .dst = bench->dst,
                                          .scale_inv = scales,

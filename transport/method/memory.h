@@ -101,7 +101,7 @@ struct rf_memory_ops {
                                    struct rf_err *err);
     void (*buffer_free)(void *buffer); /* NULL is fine */
     /* Quantising after each iteration, from where pieces arrive into `result`
-     * of what->bytes: create allocates everything and borrows `what` and
+     * of what->result: create allocates everything and borrows `what` and
      * `result`; run computes and waits for the result. *ns is the time taken,
      * by device events or by the host's clock. */
     enum rf_status (*quantizer_create)(const struct rf_content_job *arrived,

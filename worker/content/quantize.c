@@ -14,7 +14,11 @@
 #include "common/clock.h"
 #include "common/fp8.h"
 #include "common/mem.h"
+#include "planner/layout/box.h"
 #include "worker/content/content.h"
+
+#define ROW RF_DIM_TENSOR /* dimensions of a matrix in its box */
+#define COLUMN (RF_DIM_TENSOR + 1)
 
 struct quantizer {
     const struct rf_quantize *what;
@@ -92,12 +96,12 @@ enum rf_status rf_quantizer_create(const struct rf_content_job *arrived,
     quantizer->result = result->base;
     quantizer->sources = rf_xcalloc(what->n, sizeof(*quantizer->sources));
     for (size_t i = 0; i < what->n; i++) {
-        const struct rf_quantize_part *part = &what->parts[i];
-        const struct rf_piece *piece = &layout->pieces[part->piece];
+        const struct rf_piece *piece = &layout->pieces[what->sources[i]];
         const struct rf_place place = rf_place_of(arrived, piece);
         quantizer->sources[i].at =
-            place.base + rf_quantize_offset(piece, part, place.stride);
-        quantizer->sources[i].pitch = place.stride[2];
+            place.base + rf_box_offset(piece->box.start, 0, place.stride,
+                                       what->result.pieces[2 * i].box.start);
+        quantizer->sources[i].pitch = place.stride[RF_DIM_TENSOR];
     }
     *out = quantizer;
     return RF_OK;
@@ -110,16 +114,17 @@ enum rf_status rf_quantizer_run(void *opaque, int64_t *ns, struct rf_err *err)
     uint8_t *result = quantizer->result;
     (void)err;
     for (size_t i = 0; i < quantizer->what->n; i++) {
-        const struct rf_quantize_part *part = &quantizer->what->parts[i];
+        const struct rf_piece *values = &quantizer->what->result.pieces[2 * i];
+        const struct rf_piece *scales = values + 1;
         const struct source *source = &quantizer->sources[i];
-        const uint64_t across = rf_quantize_blocks(part->columns);
-        float *scales = (float *)(void *)(result + part->scales);
-        for (uint64_t r = 0; r < part->rows; r += RF_FP8_BLOCK) {
+        const uint64_t rows = values->box.extent[ROW];
+        const uint64_t columns = values->box.extent[COLUMN];
+        float *scale = (float *)(void *)(result + scales->offset);
+        for (uint64_t r = 0; r < rows; r += RF_FP8_BLOCK) {
             quantize_band(source->at + r * source->pitch, source->pitch,
-                          RF_MIN(part->rows - r, (uint64_t)RF_FP8_BLOCK),
-                          part->columns,
-                          result + part->values + r * part->columns, scales);
-            scales += across;
+                          RF_MIN(rows - r, (uint64_t)RF_FP8_BLOCK), columns,
+                          result + values->offset + r * columns, scale);
+            scale += scales->box.extent[COLUMN];
         }
     }
     *ns = rf_now_ns() - before;
@@ -144,81 +149,83 @@ struct block_verification {
     struct rf_verify_result *out;
 };
 
+/* Up to 128 rows of a matrix. */
 struct band {
-    const struct rf_piece *piece;
-    const struct rf_quantize_part *part;
-    uint64_t row, rows; /* of the part */
-    uint8_t *content;   /* bfloat16, rows × columns */
-    uint8_t *values, *found_values;
-    float *scales, *found_scales;
+    const struct rf_piece *pieces; /* of values and scales */
+    uint64_t row, rows;            /* of the former */
+    uint8_t *content;              /* bfloat16, rows × columns */
+    uint8_t *values;
+    float *scales;
+    void *found; /* room for values or scales */
 };
 
-/* Values or scales of a band. */
+/* Rows of one of a matrix's pieces. */
 struct items {
-    bool scales;
-    const void *expected, *found;
-    uint64_t n;
-    uint32_t bytes; /* of each */
+    const struct rf_piece *piece;
+    uint64_t row, n; /* the first row, elements */
+    uint32_t bytes;  /* of an element */
+    const void *expected;
+    const char *suffix;
 };
 
-static void note(const struct band *band, const struct items *items,
-                 uint64_t at, struct rf_verify_result *out)
+static void note(const struct block_verification *v, const struct items *items,
+                 uint64_t at, const uint8_t *found)
 {
-    const struct rf_quantize_part *part = band->part;
-    const uint64_t across = rf_quantize_blocks(part->columns);
-    const uint64_t row = part->row + band->row;
-    out->family = band->piece->family;
-    out->layer_index = part->layer_index;
-    out->expert = part->expert;
+    const struct rf_box *box = &items->piece->box;
+    struct rf_verify_result *out = v->out;
+    out->family = items->piece->family % v->job->plan->model->n_families;
+    out->layer_index = (uint32_t)box->start[RF_DIM_LAYER];
+    out->expert = (uint32_t)box->start[RF_DIM_EXPERT];
     out->item_bytes = items->bytes;
-    out->suffix = items->scales ? " (scale_inv)" : " (fp8)";
-    if (items->scales) {
-        out->index[0] = row / RF_FP8_BLOCK;
-        out->index[1] = part->column / RF_FP8_BLOCK + at % across;
-    } else {
-        out->index[0] = row + at / part->columns;
-        out->index[1] = part->column + at % part->columns;
-    }
+    out->suffix = items->suffix;
+    out->index[0] = box->start[ROW] + items->row + at / box->extent[COLUMN];
+    out->index[1] = box->start[COLUMN] + at % box->extent[COLUMN];
     memcpy(out->expected, (const uint8_t *)items->expected + at * items->bytes,
            items->bytes);
-    memcpy(out->found, (const uint8_t *)items->found + at * items->bytes,
-           items->bytes);
+    memcpy(out->found, found + at * items->bytes, items->bytes);
 }
 
-static void compare(const struct band *band, const struct items *items,
-                    struct rf_verify_result *out)
+static enum rf_status compare(const struct block_verification *v,
+                              const struct items *items, void *found,
+                              struct rf_err *err)
 {
-    const uint8_t *want = items->expected, *have = items->found;
+    const uint8_t *want = items->expected, *have = found;
+    RF_TRY(v->memory->read(v->job->arena,
+                           items->piece->offset +
+                               items->row * items->piece->stride[ROW],
+                           items->n * items->bytes, found, err));
     if (memcmp(want, have, items->n * items->bytes) == 0) {
-        return;
+        return RF_OK;
     }
     for (uint64_t i = 0; i < items->n * items->bytes; i++) {
-        if (want[i] != have[i] && out->mismatched_bytes++ == 0) {
-            note(band, items, i / items->bytes, out);
+        if (want[i] != have[i] && v->out->mismatched_bytes++ == 0) {
+            note(v, items, i / items->bytes, have);
         }
     }
+    return RF_OK;
 }
 
 /* Makes the band's expected values and scales. */
 static enum rf_status make_band(const struct block_verification *v,
                                 const struct band *band, struct rf_err *err)
 {
-    const struct rf_quantize_part *part = band->part;
-    const struct rf_family *family =
-        &v->job->plan->model->families[band->piece->family];
-    struct rf_content_span span = {.family = band->piece->family,
-                                   .layer_index = part->layer_index,
-                                   .expert = part->expert,
-                                   .count = part->columns,
-                                   .end = (part->row + band->row + band->rows) *
-                                          family->shape[1]};
+    const struct rf_piece *values = &band->pieces[0];
+    const struct rf_box *box = &values->box;
+    const uint64_t width =
+        v->job->plan->model->families[values->family].shape[1];
+    const uint64_t first = box->start[ROW] + band->row;
+    struct rf_content_span span = {
+        .family = values->family,
+        .layer_index = (uint32_t)box->start[RF_DIM_LAYER],
+        .expert = (uint32_t)box->start[RF_DIM_EXPERT],
+        .count = box->extent[COLUMN],
+        .end = (first + band->rows) * width};
     for (uint64_t r = 0; r < band->rows; r++) {
-        span.first =
-            (part->row + band->row + r) * family->shape[1] + part->column;
+        span.first = (first + r) * width + box->start[COLUMN];
         RF_TRY(rf_content_read(v->content, &span,
-                               band->content + 2 * r * part->columns, err));
+                               band->content + 2 * r * span.count, err));
     }
-    quantize_band(band->content, 2 * part->columns, band->rows, part->columns,
+    quantize_band(band->content, 2 * span.count, band->rows, span.count,
                   band->values, band->scales);
     return RF_OK;
 }
@@ -226,59 +233,50 @@ static enum rf_status make_band(const struct block_verification *v,
 static enum rf_status verify_band(const struct block_verification *v,
                                   const struct band *band, struct rf_err *err)
 {
-    const struct rf_quantize_part *part = band->part;
-    const uint64_t across = rf_quantize_blocks(part->columns);
-    const struct items values = {false, band->values, band->found_values,
-                                 band->rows * part->columns, 1};
-    const struct items scales = {true, band->scales, band->found_scales, across,
-                                 sizeof(float)};
+    const struct items values = {.piece = &band->pieces[0],
+                                 .row = band->row,
+                                 .n = band->rows *
+                                      band->pieces[0].box.extent[COLUMN],
+                                 .bytes = 1,
+                                 .expected = band->values,
+                                 .suffix = " (fp8)"};
+    const struct items scales = {.piece = &band->pieces[1],
+                                 .row = band->row / RF_FP8_BLOCK,
+                                 .n = band->pieces[1].box.extent[COLUMN],
+                                 .bytes = sizeof(float),
+                                 .expected = band->scales,
+                                 .suffix = " (scale_inv)"};
     enum rf_status status = make_band(v, band, err);
-    RF_THEN(status, v->memory->read(v->job->arena,
-                                    part->values + band->row * part->columns,
-                                    values.n, band->found_values, err));
-    RF_THEN(status,
-            v->memory->read(v->job->arena,
-                            part->scales + band->row / RF_FP8_BLOCK * across *
-                                               sizeof(float),
-                            across * sizeof(float), band->found_scales, err));
-    if (status == RF_OK) {
-        compare(band, &values, v->out);
-        compare(band, &scales, v->out);
-    }
+    RF_THEN(status, compare(v, &values, band->found, err));
+    RF_THEN(status, compare(v, &scales, band->found, err));
     return status;
 }
 
-/* Gaps between values and scales must still hold the poison. Parts are
- * consecutive, each with its values before its scales. */
+/* Gaps between pieces, which ascend, must still hold the poison. */
 static enum rf_status verify_gaps(const struct block_verification *v,
-                                  const struct rf_quantize *what,
+                                  const struct rf_rank_layout *result,
                                   struct rf_err *err)
 {
     enum rf_status status = RF_OK;
-    for (size_t i = 0; i < what->n && status == RF_OK; i++) {
-        const struct rf_quantize_part *part = &what->parts[i];
-        const uint64_t next =
-            i + 1 < what->n ? what->parts[i + 1].values : what->bytes;
-        const uint64_t scales =
-            rf_quantize_blocks(part->rows) * rf_quantize_blocks(part->columns);
-        status = rf_verify_poison(v->memory, v->job,
-                                  part->values + part->rows * part->columns,
-                                  part->scales, v->out, err);
-        RF_THEN(status, rf_verify_poison(v->memory, v->job,
-                                         part->scales + scales * sizeof(float),
-                                         next, v->out, err));
+    for (size_t i = 0; i < result->n_pieces && status == RF_OK; i++) {
+        const struct rf_piece *piece = &result->pieces[i];
+        status = rf_verify_poison(
+            v->memory, v->job,
+            piece->offset + piece->box.extent[ROW] * piece->stride[ROW],
+            i + 1 < result->n_pieces ? piece[1].offset : result->arena_bytes,
+            v->out, err);
     }
     return status;
 }
 
-static enum rf_status verify_part(const struct block_verification *v,
-                                  struct band *band, struct rf_err *err)
+static enum rf_status verify_matrix(const struct block_verification *v,
+                                    struct band *band, struct rf_err *err)
 {
+    const uint64_t rows = band->pieces->box.extent[ROW];
     enum rf_status status = RF_OK;
-    for (uint64_t r = 0; status == RF_OK && r < band->part->rows;
-         r += RF_FP8_BLOCK) {
+    for (uint64_t r = 0; status == RF_OK && r < rows; r += RF_FP8_BLOCK) {
         band->row = r;
-        band->rows = RF_MIN(band->part->rows - r, (uint64_t)RF_FP8_BLOCK);
+        band->rows = RF_MIN(rows - r, (uint64_t)RF_FP8_BLOCK);
         status = verify_band(v, band, err);
     }
     return status;
@@ -290,32 +288,27 @@ enum rf_status rf_quantizer_verify(const struct rf_content_job *job,
                                    struct rf_verify_result *out,
                                    struct rf_err *err)
 {
-    const struct rf_rank_layout *layout =
-        rf_plan_layout(job->plan, RF_INFER, job->rank);
     struct block_verification v = {.job = job, .memory = memory, .out = out};
     struct band band = {.row = 0};
     uint64_t widest = 0;
     enum rf_status status = RF_OK;
     RF_TRY(rf_content_create(job, NULL, &v.content, err));
     for (size_t i = 0; i < what->n; i++) {
-        widest = RF_MAX(widest, what->parts[i].columns);
+        widest = RF_MAX(widest, what->result.pieces[2 * i].box.extent[COLUMN]);
     }
     band.content = rf_xmalloc(widest * 2 * RF_FP8_BLOCK);
     band.values = rf_xmalloc(widest * RF_FP8_BLOCK);
-    band.found_values = rf_xmalloc(widest * RF_FP8_BLOCK);
-    band.scales = rf_xcalloc(rf_quantize_blocks(widest), sizeof(float));
-    band.found_scales = rf_xcalloc(rf_quantize_blocks(widest), sizeof(float));
+    band.scales = rf_xcalloc(rf_div_up(widest, RF_FP8_BLOCK), sizeof(float));
+    band.found = rf_xmalloc(widest * RF_FP8_BLOCK);
     for (size_t i = 0; status == RF_OK && i < what->n; i++) {
-        band.part = &what->parts[i];
-        band.piece = &layout->pieces[band.part->piece];
-        status = verify_part(&v, &band, err);
+        band.pieces = &what->result.pieces[2 * i];
+        status = verify_matrix(&v, &band, err);
     }
-    RF_THEN(status, verify_gaps(&v, what, err));
+    RF_THEN(status, verify_gaps(&v, &what->result, err));
     free(band.content);
     free(band.values);
-    free(band.found_values);
     free(band.scales);
-    free(band.found_scales);
+    free(band.found);
     rf_content_destroy(v.content);
     return status;
 }

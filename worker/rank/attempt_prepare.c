@@ -126,19 +126,6 @@ static enum rf_status choose_method(struct rf_rank_attempt *attempt,
     return attempt->module->use_device(me->slot, err);
 }
 
-/* Bytes that a rank's quantisation takes; the plan was checked before. */
-static uint64_t quantized_bytes(const struct rf_rank_attempt *attempt,
-                                uint32_t rank)
-{
-    struct rf_quantize what = {0};
-    uint64_t bytes = 0;
-    if (rf_quantize_plan(attempt->plan, rank, &what, NULL) == RF_OK) {
-        bytes = what.bytes;
-        rf_quantize_free(&what);
-    }
-    return bytes;
-}
-
 static uint64_t arena_bytes(const struct rf_rank_attempt *attempt,
                             uint32_t rank, enum rf_mem mem)
 {
@@ -200,7 +187,7 @@ static uint64_t node_need(const struct rf_rank_attempt *attempt,
         if (attempt->method->info->memory != RF_HOST_MEMORY) {
             continue;
         }
-        need += quantized_bytes(attempt, r) + codec_bytes(attempt, r);
+        need += rf_quantize_bytes(attempt->plan, r) + codec_bytes(attempt, r);
         for (int m = 0; m < RF_MEM_COUNT; m++) {
             need += arena_bytes(attempt, r, (enum rf_mem)m);
         }
@@ -279,7 +266,7 @@ static enum rf_status allocate(struct rf_rank_attempt *attempt,
     }
     if (attempt->quantize.n > 0) {
         enum rf_status status = attempt->memory->alloc(
-            attempt->quantize.bytes, &attempt->quantized, err);
+            attempt->quantize.result.arena_bytes, &attempt->quantized, err);
         if (status != RF_OK) {
             rf_err_wrap(err, "quantised arena");
             return status;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "planner/layout/box.h"
+#include "planner/plan/plan_prove.h"
 #include "tests/lib/planned.h"
 #include "tests/lib/quoted.h"
 #include "tests/unit/unit.h"
@@ -35,30 +37,61 @@ TEST(test_quantize_takes_the_matrices_of_linear_layers)
               planned.err);
     ck_assert_uint_eq(all.n, 2 * 7); /* q k v o, gate up down; two layers */
     for (size_t i = 0; i < all.n; i++) {
-        const struct rf_quantize_part *part = &all.parts[i];
-        const struct rf_piece *piece =
-            &rf_plan_layout(planned.plan, RF_INFER, 0)->pieces[part->piece];
+        const struct rf_piece *pieces = &all.result.pieces[2 * i];
         const struct rf_family *family =
-            &planned.model->families[piece->family];
+            &planned.model->families[pieces->family];
+        const uint64_t *of = pieces[0].box.extent, *by = pieces[1].box.extent;
+        ck_assert_uint_eq(rf_plan_layout(planned.plan, RF_INFER, 0)
+                              ->pieces[all.sources[i]]
+                              .family,
+                          pieces->family);
         ck_assert_uint_eq(family->ndim, 2);
         ck_assert_ptr_null(strstr(family->name, "embed"));
-        ck_assert_uint_eq(part->rows, family->shape[0]);
-        ck_assert_uint_eq(part->columns, family->shape[1]);
-        ck_assert_uint_ge(part->values, end); /* one after the other */
-        ck_assert_uint_eq(part->values % 256, 0);
-        ck_assert_uint_ge(part->scales,
-                          part->values + part->rows * part->columns);
-        end = part->scales + 4 * rf_quantize_blocks(part->rows) *
-                                 rf_quantize_blocks(part->columns);
-        values += part->rows * part->columns;
-        scales += end - part->scales;
+        for (uint32_t d = 0; d < 2; d++) {
+            ck_assert_uint_eq(of[RF_DIM_TENSOR + d], family->shape[d]);
+            ck_assert_uint_eq(by[RF_DIM_TENSOR + d],
+                              (family->shape[d] + 127) / 128);
+        }
+        ck_assert_uint_ge(pieces[0].offset, end); /* one after the other */
+        ck_assert_uint_eq(pieces[0].offset % 256, 0);
+        ck_assert_uint_ge(pieces[1].offset,
+                          pieces[0].offset + rf_box_elements(&pieces[0].box));
+        end = pieces[1].offset + 4 * rf_box_elements(&pieces[1].box);
+        values += rf_box_elements(&pieces[0].box);
+        scales += end - pieces[1].offset;
     }
-    ck_assert_uint_ge(all.bytes, end);
+    ck_assert_uint_ge(all.result.arena_bytes, end);
+    ck_assert_uint_eq(all.result.arena_bytes,
+                      rf_quantize_bytes(planned.plan, 0));
     ck_assert_uint_eq(all.value_bytes, values + scales);
     ck_assert_uint_eq(values, 2 * (4 * 256 * 256 + 3 * 256 * 320));
     /* 2 × 2 blocks each for q k v o, 3 × 2 for the others */
     ck_assert_uint_eq(scales, UINT64_C(4) * 2 * (4 * 4 + 3 * 6));
     rf_quantize_free(&all);
+}
+
+TEST(test_quantize_names_its_families)
+{
+    AUTO(planned) planned;
+    const struct rf_model *model;
+    uint32_t f = 0;
+    make(&planned, MODEL, SCENARIO("'quantize': 'amax_448'"));
+    model = planned.model;
+    while (strstr(model->families[f].name, "down_proj") == NULL) {
+        f++;
+    }
+    for (uint32_t scales = 0; scales < 2; scales++) {
+        const struct rf_family family =
+            rf_quantize_family(model, f + scales * model->n_families);
+        char name[100];
+        rf_family_tensor_name(&family, 1, 0, name, sizeof(name));
+        ck_assert_str_eq(
+            name, scales ? "model.layers.1.mlp.down_proj.weight_scale_inv"
+                         : "model.layers.1.mlp.down_proj.weight");
+        ck_assert_int_eq(family.dtype, scales ? RF_F32 : RF_F8_E4M3);
+        ck_assert_uint_eq(family.shape[0], scales ? 2 : 256);
+        ck_assert_uint_eq(family.shape[1], scales ? 3 : 320);
+    }
 }
 
 TEST(test_quantize_is_nothing_unless_asked_for)
@@ -69,7 +102,7 @@ TEST(test_quantize_is_nothing_unless_asked_for)
     assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
               planned.err);
     ck_assert_uint_eq(all.n, 0);
-    ck_assert_uint_eq(all.bytes, 0);
+    ck_assert_uint_eq(all.result.arena_bytes, 0);
     assert_ok(rf_quantize_check(planned.plan, &planned.err), planned.err);
 }
 
@@ -226,8 +259,70 @@ TEST(test_quantize_splits_gated_delta_nets)
     /* 3 layers with q k v (one tensor), z, out; 1 with q k v o; 4 MLPs */
     ck_assert_uint_ge(all.n, 3 * 3 + 4 + 4 * 3);
     for (size_t i = 0; i < all.n; i++) {
-        ck_assert_uint_eq(all.parts[i].rows % 128, 0);
+        ck_assert_uint_eq(
+            all.result.pieces[2 * i].box.extent[RF_DIM_TENSOR] % 128, 0);
     }
+    rf_quantize_free(&all);
+}
+
+/* The values and scales of all ranks are whole and disjoint. */
+TEST(test_quantize_covers_each_element_and_block_once)
+{
+    AUTO(planned) planned;
+    uint32_t n_families;
+    make(&planned, "{'config': {" DELTA_NET "}}",
+         "{'name': 's', 'train': {'tp': 1}, 'infer': {'layout': 'vllm', "
+         "'tp': 4, 'quantize': 'amax_448'}}");
+    n_families = planned.model->n_families;
+    for (uint32_t f = 0; f < 2 * n_families; f++) {
+        const struct rf_family family = rf_quantize_family(planned.model, f);
+        struct rf_box boxes[64];
+        uint64_t elements = 0;
+        size_t n = 0;
+        for (uint32_t r = 0; r < planned.world->n_ranks; r++) {
+            struct rf_quantize all;
+            assert_ok(rf_quantize_plan(planned.plan, r, &all, &planned.err),
+                      planned.err);
+            ck_assert_uint_eq(all.result.arena_bytes,
+                              rf_quantize_bytes(planned.plan, r));
+            for (size_t p = 0; p < all.result.n_pieces; p++) {
+                if (all.result.pieces[p].family == f) {
+                    ck_assert_uint_lt(n, RF_ARRAY_SIZE(boxes));
+                    boxes[n] = all.result.pieces[p].box;
+                    elements += rf_box_elements(&boxes[n++]);
+                }
+            }
+            rf_quantize_free(&all);
+        }
+        if (rf_quantize_share(&planned.model->families[f % n_families]) > 0) {
+            ck_assert_uint_eq(elements, rf_family_elements(&family));
+            ck_assert(rf_boxes_disjoint(boxes, n));
+        } else {
+            ck_assert_uint_eq(n, 0);
+        }
+    }
+}
+
+/* One byte fewer between values and scales than the values take. */
+TEST(test_quantize_results_that_overlap_are_found)
+{
+    AUTO(planned) planned;
+    struct rf_quantize all;
+    uint32_t items[64];
+    make(&planned, MODEL, SCENARIO("'quantize': 'amax_448'"));
+    ck_assert_uint_le(2 * planned.model->n_families, RF_ARRAY_SIZE(items));
+    for (uint32_t f = 0; f < 2 * planned.model->n_families; f++) {
+        items[f] = f < planned.model->n_families ? 1 : 4;
+    }
+    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+              planned.err);
+    assert_ok(rf_plan_prove_layout(&all.result, items, &planned.err),
+              planned.err);
+    all.result.pieces[1].offset = all.result.pieces[0].offset +
+                                  rf_box_elements(&all.result.pieces[0].box) -
+                                  1;
+    assert_fails(rf_plan_prove_layout(&all.result, items, &planned.err),
+                 RF_ERR_INTERNAL, planned.err, "pieces overlap");
     rf_quantize_free(&all);
 }
 

@@ -9,6 +9,7 @@
 #include "common/fp8.h"
 #include "common/mem.h"
 #include "common/pattern.h"
+#include "planner/layout/box.h"
 #include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_lab.h"
 #include "worker/content/fill.h"
@@ -65,8 +66,8 @@ static void open_bench(struct bench *bench, int index, uint32_t rank)
          rf_memory_host.alloc(
              rf_plan_layout(bench->lab.plan, RF_INFER, rank)->arena_bytes,
              &bench->arrived, &bench->err));
-    must(bench,
-         rf_memory_host.alloc(bench->what.bytes, &bench->result, &bench->err));
+    must(bench, rf_memory_host.alloc(bench->what.result.arena_bytes,
+                                     &bench->result, &bench->err));
     job = (struct rf_content_job){.plan = bench->lab.plan,
                                   .side = RF_INFER,
                                   .rank = rank,
@@ -103,41 +104,44 @@ static void verify(struct bench *bench, uint32_t rank, uint64_t iteration,
                                     &bench->err));
 }
 
-static float element(const struct bench *bench, uint32_t rank,
-                     const struct rf_quantize_part *part, uint64_t row,
-                     uint64_t column)
+static float element(const struct bench *bench, uint32_t rank, size_t matrix,
+                     uint64_t row, uint64_t column)
 {
     const struct rf_piece *piece =
-        &rf_plan_layout(bench->lab.plan, RF_INFER, rank)->pieces[part->piece];
+        &rf_plan_layout(bench->lab.plan, RF_INFER, rank)
+             ->pieces[bench->what.sources[matrix]];
+    const uint64_t *start = bench->what.result.pieces[2 * matrix].box.start;
     uint16_t bits;
     memcpy(&bits,
-           (const uint8_t *)bench->arrived.base + piece->offset +
-               (part->layer_index - piece->box.start[0]) * piece->stride[0] +
-               row * piece->stride[2] + column * piece->stride[3],
+           (const uint8_t *)bench->arrived.base +
+               rf_piece_offset(piece, start) + row * piece->stride[2] +
+               column * piece->stride[3],
            sizeof(bits));
     return rf_bf16_to_f32(bits);
 }
 
 /* One element and its block, as the formula reads. */
 static void check_element(const struct bench *bench, uint32_t rank,
-                          const struct rf_quantize_part *part, uint64_t row,
-                          uint64_t column)
+                          size_t matrix, uint64_t row, uint64_t column)
 {
+    const struct rf_piece *pieces = &bench->what.result.pieces[2 * matrix];
+    const uint64_t rows = pieces->box.extent[2];
+    const uint64_t columns = pieces->box.extent[3];
     const uint8_t *result = bench->result.base;
     const uint64_t top = row / 128 * 128, left = column / 128 * 128;
     float amax = 1e-4f, scale_inv;
-    for (uint64_t r = top; r < RF_MIN(top + 128, part->rows); r++) {
-        for (uint64_t c = left; c < RF_MIN(left + 128, part->columns); c++) {
-            amax = fmaxf(amax, fabsf(element(bench, rank, part, r, c)));
+    for (uint64_t r = top; r < RF_MIN(top + 128, rows); r++) {
+        for (uint64_t c = left; c < RF_MIN(left + 128, columns); c++) {
+            amax = fmaxf(amax, fabsf(element(bench, rank, matrix, r, c)));
         }
     }
     memcpy(&scale_inv,
-           result + part->scales +
-               4 * (row / 128 * ((part->columns + 127) / 128) + column / 128),
+           result + pieces[1].offset +
+               4 * (row / 128 * ((columns + 127) / 128) + column / 128),
            4);
     ck_assert_float_eq(scale_inv, amax / 448.0f);
-    ck_assert_uint_eq(result[part->values + row * part->columns + column],
-                      rf_f32_to_e4m3(element(bench, rank, part, row, column) *
+    ck_assert_uint_eq(result[pieces[0].offset + row * columns + column],
+                      rf_f32_to_e4m3(element(bench, rank, matrix, row, column) *
                                      (448.0f / amax)));
 }
 
@@ -150,14 +154,13 @@ LOOP_TEST(test_quantized_values_follow_the_formula, RF_ARRAY_SIZE(cases))
         struct rf_verify_result found;
         open_bench(&bench, _i, rank);
         for (size_t i = 0; i < bench.what.n; i++) {
-            const struct rf_quantize_part *part = &bench.what.parts[i];
-            for (uint64_t r = 0; r < part->rows; r += 43) {
-                for (uint64_t c = 0; c < part->columns; c += 61) {
-                    check_element(&bench, rank, part, r, c);
+            const uint64_t *size = bench.what.result.pieces[2 * i].box.extent;
+            for (uint64_t r = 0; r < size[2]; r += 43) {
+                for (uint64_t c = 0; c < size[3]; c += 61) {
+                    check_element(&bench, rank, i, r, c);
                 }
             }
-            check_element(&bench, rank, part, part->rows - 1,
-                          part->columns - 1);
+            check_element(&bench, rank, i, size[2] - 1, size[3] - 1);
         }
         verify(&bench, rank, ITERATION, &found);
         ck_assert_uint_eq(found.mismatched_bytes, 0);
@@ -171,7 +174,7 @@ TEST(test_verification_finds_a_wrong_value_and_names_it)
     struct rf_verify_result found;
     uint8_t *at;
     open_bench(&bench, 1, 1); /* rows 128 to 256 of [256, 300] */
-    at = (uint8_t *)bench.result.base + bench.what.parts[0].values;
+    at = (uint8_t *)bench.result.base + bench.what.result.pieces[0].offset;
     at[5 * 300 + 299] ^= 1;
     verify(&bench, 1, ITERATION, &found);
     ck_assert_uint_eq(found.mismatched_bytes, 1);
@@ -187,7 +190,8 @@ TEST(test_verification_finds_a_wrong_scale_and_names_it)
     struct bench bench;
     struct rf_verify_result found;
     open_bench(&bench, 1, 1);
-    ((uint8_t *)bench.result.base)[bench.what.parts[0].scales + 4 * 2] ^= 0x10;
+    ((uint8_t *)
+         bench.result.base)[bench.what.result.pieces[1].offset + 4 * 2] ^= 0x10;
     verify(&bench, 1, ITERATION, &found);
     ck_assert_uint_eq(found.mismatched_bytes, 1);
     ck_assert_str_eq(found.suffix, " (scale_inv)");
@@ -203,7 +207,7 @@ TEST(test_verification_finds_a_byte_written_between_parts)
     struct rf_verify_result found;
     uint64_t at;
     open_bench(&bench, 1, 1); /* 3 scales and then nothing */
-    at = bench.what.parts[0].scales + 4 * 3;
+    at = bench.what.result.pieces[1].offset + 4 * 3;
     ((uint8_t *)bench.result.base)[at] ^= 1;
     verify(&bench, 1, ITERATION, &found);
     ck_assert_uint_eq(found.mismatched_bytes, 1);

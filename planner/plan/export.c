@@ -2,7 +2,8 @@
  * Places of exported tensors. See export.h.
  *
  * Tensors follow each other family by family, layer by layer, expert by expert;
- * experts that share a tensor in the checkpoint keep sharing it. Headers are
+ * experts that share a tensor in the checkpoint keep sharing it. Scales follow
+ * their values in the same file. Headers are
  * padded with spaces to a multiple of 8 bytes, as the safetensors library does,
  * so that the data is aligned.
  */
@@ -12,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fp8.h"
 #include "common/mem.h"
 #include "planner/layout/box.h"
+#include "planner/plan/quantize.h"
 
 #define NAME_BYTES 512
 #define LENGTH_BYTES 8
@@ -43,25 +46,42 @@ static void next_tensor(const struct rf_model *model,
     }
 }
 
-static const char *name_of(const struct rf_model *model,
+/* The families of a tensor in the export: what arrived or, after conversion,
+ * values and scales, with the dtypes that are stored. Returns their number. */
+static uint32_t stored_as(const struct rf_plan *plan,
+                          const struct exported_tensor *tensor,
+                          struct rf_family out[2])
+{
+    const struct rf_model *model = plan->model;
+    const struct rf_family *family = &model->families[tensor->family];
+    if (plan->spec->infer.quantize &&
+        rf_quantize_converts(family, tensor->layer, tensor->expert)) {
+        out[0] = rf_quantize_family(model, tensor->family);
+        out[1] = rf_quantize_family(model, model->n_families + tensor->family);
+        return 2;
+    }
+    out[0] = *family;
+    out[0].dtype = rf_plan_form(plan, RF_INFER, tensor->family).dtype;
+    return 1;
+}
+
+static const char *name_of(const struct rf_family *stored,
                            const struct exported_tensor *tensor,
                            char out[NAME_BYTES])
 {
-    rf_family_tensor_name(&model->families[tensor->family], tensor->layer,
-                          tensor->expert, out, NAME_BYTES);
+    rf_family_tensor_name(stored, tensor->layer, tensor->expert, out,
+                          NAME_BYTES);
     return out;
 }
 
-static uint64_t expert_bytes(const struct rf_plan *plan, uint32_t family)
+static uint64_t expert_bytes(const struct rf_family *stored)
 {
-    return rf_form_item(rf_plan_form(plan, RF_INFER, family)) *
-           rf_family_tensor_elements(&plan->model->families[family]);
+    return rf_dtype_bytes(stored->dtype) * rf_family_tensor_elements(stored);
 }
 
-static uint64_t tensor_bytes(const struct rf_plan *plan, uint32_t family)
+static uint64_t tensor_bytes(const struct rf_family *stored)
 {
-    const struct rf_family *f = &plan->model->families[family];
-    return expert_bytes(plan, family) * (f->stacked ? f->n_experts : 1);
+    return expert_bytes(stored) * (stored->stacked ? stored->n_experts : 1);
 }
 
 /* --- Which tensor goes where ---------------------------------------------- */
@@ -73,7 +93,11 @@ static void place_tensors(const struct rf_plan *plan, uint64_t file_bytes,
     struct exported_tensor tensor = {.family = 0};
     uint64_t used = 0; /* of the file */
     for (size_t i = 0; i < plan->model->n_tensors; i++) {
-        const uint64_t bytes = tensor_bytes(plan, tensor.family);
+        struct rf_family as[2];
+        uint64_t bytes = 0;
+        for (uint32_t k = stored_as(plan, &tensor, as); k-- > 0;) {
+            bytes += tensor_bytes(&as[k]);
+        }
         if (tensor.layer == 0 && tensor.expert == 0) {
             export->first[tensor.family] = i;
         }
@@ -110,17 +134,21 @@ static void list_tensors(const struct rf_plan *plan,
     struct exported_tensor tensor = {.family = 0};
     for (size_t i = 0; i < plan->model->n_tensors; i++) {
         const struct rf_export_place *place = &export->places[i];
-        const uint64_t end = place->offset + tensor_bytes(plan, tensor.family);
-        const struct rf_form form = rf_plan_form(plan, RF_INFER, tensor.family);
-        char name[NAME_BYTES];
-        json_object_set_new(
-            headers[place->file], name_of(plan->model, &tensor, name),
-            json_pack("{s:s, s:o, s:[I, I]}", "dtype",
-                      rf_dtype_header_name(form.dtype), "shape",
-                      shape_json(&plan->model->families[tensor.family]),
-                      "data_offsets", (json_int_t)place->offset,
-                      (json_int_t)end));
-        export->files[place->file].bytes = end;
+        struct rf_family as[2];
+        const uint32_t n = stored_as(plan, &tensor, as);
+        uint64_t at = place->offset;
+        for (uint32_t k = 0; k < n; k++) {
+            const uint64_t end = at + tensor_bytes(&as[k]);
+            char name[NAME_BYTES];
+            json_object_set_new(
+                headers[place->file], name_of(&as[k], &tensor, name),
+                json_pack("{s:s, s:o, s:[I, I]}", "dtype",
+                          rf_dtype_header_name(as[k].dtype), "shape",
+                          shape_json(&as[k]), "data_offsets", (json_int_t)at,
+                          (json_int_t)end));
+            at = end;
+        }
+        export->files[place->file].bytes = at;
         next_tensor(plan->model, &tensor);
     }
 }
@@ -210,12 +238,6 @@ static enum rf_status check_family(const struct rf_plan *plan, uint32_t f,
 
 static enum rf_status check(const struct rf_plan *plan, struct rf_err *err)
 {
-    if (plan->spec->infer.quantize) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "--export does not support infer.quantize: it writes "
-                          "weights as received, before quantization; choose a "
-                          "scenario without infer.quantize");
-    }
     for (uint32_t f = 0; f < plan->model->n_families; f++) {
         RF_TRY(check_family(plan, f, err));
     }
@@ -295,13 +317,45 @@ struct rf_export_place rf_export_place_of(const struct rf_export *export,
                                           uint32_t family, uint64_t layer,
                                           uint64_t expert)
 {
-    const struct rf_family *f = &plan->model->families[family];
+    const uint32_t n = plan->model->n_families;
+    const struct exported_tensor tensor = {family % n, (uint32_t)layer,
+                                           (uint32_t)expert};
+    const struct rf_family *f = &plan->model->families[tensor.family];
+    struct rf_family as[2];
+    const bool scales = stored_as(plan, &tensor, as) == 2 && family >= n;
     const size_t first =
-        export->first[family] + (size_t)layer * tensors_of_layer(f);
+        export->first[tensor.family] + (size_t)layer * tensors_of_layer(f);
     struct rf_export_place place =
         export->places[first + (f->stacked ? 0 : expert)];
-    place.offset += f->stacked ? expert * expert_bytes(plan, family) : 0;
+    place.offset += scales ? tensor_bytes(&as[0]) : 0;
+    place.offset += f->stacked ? expert * expert_bytes(&as[scales]) : 0;
     return place;
+}
+
+json_t *rf_export_quantization(const struct rf_plan *plan)
+{
+    static const char weight[] = ".weight";
+    struct exported_tensor tensor = {.family = 0};
+    json_t *modules;
+    if (!plan->spec->infer.quantize) {
+        return NULL;
+    }
+    modules = json_array();
+    for (size_t i = 0; i < plan->model->n_tensors; i++) {
+        struct rf_family as[2];
+        char name[NAME_BYTES];
+        const bool kept = stored_as(plan, &tensor, as) == 1 && as[0].ndim == 2;
+        const size_t size = strlen(name_of(&as[0], &tensor, name));
+        const size_t module = size - RF_MIN(size, sizeof(weight) - 1);
+        if (kept && strcmp(name + module, weight) == 0) {
+            json_array_append_new(modules, json_stringn(name, module));
+        }
+        next_tensor(plan->model, &tensor);
+    }
+    return json_pack("{s:s, s:s, s:s, s:[i, i], s:o}", "quant_method", "fp8",
+                     "fmt", "e4m3", "activation_scheme", "dynamic",
+                     "weight_block_size", RF_FP8_BLOCK, RF_FP8_BLOCK,
+                     "modules_to_not_convert", modules);
 }
 
 char *rf_export_index(const struct rf_export *export,
@@ -311,10 +365,13 @@ char *rf_export_index(const struct rf_export *export,
     json_t *map = json_object(), *index;
     char *text;
     for (size_t i = 0; i < plan->model->n_tensors; i++) {
+        struct rf_family as[2];
         char name[NAME_BYTES];
-        json_object_set_new(
-            map, name_of(plan->model, &tensor, name),
-            json_string(export->files[export->places[i].file].name));
+        for (uint32_t k = stored_as(plan, &tensor, as); k-- > 0;) {
+            json_object_set_new(
+                map, name_of(&as[k], &tensor, name),
+                json_string(export->files[export->places[i].file].name));
+        }
         next_tensor(plan->model, &tensor);
     }
     index = json_pack("{s:{s:I, s:s}, s:o}", "metadata", "total_size",

@@ -33,8 +33,9 @@ struct rf_export {
     uint64_t bytes;                 /* of all tensors */
 };
 
-/* RF_ERR_CONFIG when the side cannot be exported: it quantises, or does not
- * hold every element of every tensor. `file_bytes`: see
+/* RF_ERR_CONFIG when the side cannot be exported: it does not hold every element
+ * of every tensor. Of tensors that infer.quantize converts, the export has the
+ * values and the scales (planner/plan/quantize.h). `file_bytes`: see
  * RF_EXPORT_FILE_BYTES. */
 enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
                               struct rf_export **out,
@@ -42,7 +43,7 @@ enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
 void rf_export_destroy(struct rf_export *export); /* NULL is allowed */
 
 /* The place of an expert's first element, also in a tensor that holds all
- * experts. */
+ * experts. `family` may be one of rf_quantize_family(). */
 struct rf_export_place rf_export_place_of(const struct rf_export *export,
                                           const struct rf_plan *plan,
                                           uint32_t family, uint64_t layer,
@@ -52,6 +53,11 @@ struct rf_export_place rf_export_place_of(const struct rf_export *export,
  * writes it, from its first piece with that box. */
 bool rf_export_writes(const struct rf_plan *plan, uint32_t rank,
                       const struct rf_piece *piece);
+
+/* "quantization_config" for config.json, as DeepSeek, vLLM, SGLang and
+ * Transformers read it, with all matrices that are not converted; a new
+ * reference, NULL without infer.quantize. */
+json_t *rf_export_quantization(const struct rf_plan *plan);
 
 /* The text of model.safetensors.index.json; freed with free(). */
 char *rf_export_index(const struct rf_export *export,

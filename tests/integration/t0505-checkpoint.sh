@@ -128,6 +128,56 @@ test_an_export_of_a_cast_has_the_dtype_that_arrived() {
 }
 
 # A file that somebody else has made, and a link to one.
+# Values and scales of 128 x 128 blocks, of which those at edges are not full,
+# as a script of its own computes them; the same bytes from any mesh.
+test_an_export_of_fp8_follows_the_formula_and_says_so() {
+    make_checkpoint --finite --layers 2 --hidden 320 --intermediate 512 \
+        --heads 4 --kv-heads 4 --head-dim 64 --vocab 128
+    mkdir one two
+    cluster '.scenarios[0] |= . + {train: {tp: 2}, infer: {tp: 1,
+        layout: "hf", quantize: "amax_448"}, warmup: 0, iterations: 1}'
+    coord_exits 0 --export one cluster.json
+    "$RF_TOP/tests/lib/same-tensors" --fp8 model one >out || fail "$(cat out)"
+    expect_text out '^14 tensors converted$'
+    expect_json "$(result s)" ".export.bytes ==
+        $(jq .metadata.total_size one/model.safetensors.index.json)"
+    expect_json one/config.json '.model_type == "qwen3" and
+        .quantization_config == {quant_method: "fp8", fmt: "e4m3",
+            activation_scheme: "dynamic", weight_block_size: [128, 128],
+            modules_to_not_convert: ["model.embed_tokens"]}'
+    cluster '.nodes[0].slots = 6 | .scenarios[0] |= . + {mode: "disaggregated",
+        train: {tp: 2}, infer: {tp: 2, dp: 2, layout: "vllm",
+        quantize: "amax_448"}, method: "shm", warmup: 0}'
+    coord_exits 0 --export two cluster.json
+    "$RF_TOP/tests/lib/same-tensors" one two || fail "not the same"
+}
+
+# Experts share a tensor, and so do their scales; the list of the checkpoint
+# leaves a layer's attention as it is.
+test_an_export_of_fp8_keeps_stacked_experts_and_exceptions() {
+    make_checkpoint --finite --layers 2 --hidden 128 --intermediate 256 \
+        --heads 2 --kv-heads 2 --head-dim 128 --vocab 128 --experts 2
+    jq '.quantization_config = {ignore: ["model.layers.1.self_attn"]}' \
+        model/config.json >config
+    mv config model/config.json
+    mkdir whole cut
+    cluster '.scenarios[0] |= . + {train: {tp: 2}, infer: {tp: 1,
+        layout: "hf", quantize: "amax_448"}, warmup: 0, iterations: 1}'
+    coord_exits 0 --export whole cluster.json
+    "$RF_TOP/tests/lib/same-tensors" --fp8 model whole >out || fail "$(cat out)"
+    expect_text out '^8 tensors converted$'
+    expect_json whole/config.json '.quantization_config |
+        .modules_to_not_convert == ["model.embed_tokens",
+            "model.layers.0.mlp.router", "model.layers.1.mlp.router",
+            "model.layers.1.self_attn.k_proj", "model.layers.1.self_attn.o_proj",
+            "model.layers.1.self_attn.q_proj", "model.layers.1.self_attn.v_proj"]
+        and has("ignore") == false'
+    cluster '.scenarios[0] |= . + {train: {tp: 2}, infer: {tp: 2, ep: 2,
+        etp: 1, layout: "hf", quantize: "amax_448"}, warmup: 0}'
+    coord_exits 0 --export cut cluster.json
+    "$RF_TOP/tests/lib/same-tensors" whole cut || fail "not the same"
+}
+
 test_an_export_over_a_model_is_refused() {
     local name
     make_checkpoint --shards 1
@@ -293,10 +343,6 @@ test_exports_that_cannot_be_are_refused_before_the_launch() {
     cluster '.scenarios[0].method = "null"'
     coord_exits 2 --export . cluster.json
     expect_text err '--export: method null moves no bytes'
-    cluster '.scenarios[0] += {train: {tp: 1}, infer: {tp: 1, layout: "hf",
-        quantize: "amax_448"}}'
-    coord_exits 2 --export . cluster.json
-    expect_text err '--export does not support infer.quantize'
     [ ! -e results ] || fail "something was launched"
 }
 

@@ -67,7 +67,7 @@ static enum rf_status fill_staged(const struct rf_content_job *job,
                                        .work = fill_run,
                                        .data = &filling};
     size_t n;
-    struct rf_block *blocks = rf_blocks_of(job, &n);
+    struct rf_block *blocks = rf_blocks_of(job, NULL, &n);
     enum rf_status status = open_contents(&filling, err);
     if (status == RF_OK) {
         expect(reading, blocks, n);

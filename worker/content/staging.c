@@ -51,18 +51,39 @@ static void add_tensor(struct list *list, struct rf_block block)
     }
 }
 
-struct rf_block *rf_blocks_of(const struct rf_content_job *job, size_t *n_out)
+static const struct rf_rank_layout *layout_of(const struct rf_content_job *job,
+                                              const struct rf_quantize *results)
 {
-    const struct rf_rank_layout *layout =
-        rf_plan_layout(job->plan, job->side, job->rank);
+    return results != NULL ? &results->result
+                           : rf_plan_layout(job->plan, job->side, job->rank);
+}
+
+static struct rf_family family_of(const struct rf_content_job *job,
+                                  const struct rf_quantize *results,
+                                  uint32_t number)
+{
+    struct rf_family family;
+    if (results != NULL) {
+        return rf_quantize_family(job->plan->model, number);
+    }
+    family = job->plan->model->families[number];
+    family.dtype = rf_plan_form(job->plan, job->side, number).dtype;
+    return family;
+}
+
+struct rf_block *rf_blocks_of(const struct rf_content_job *job,
+                              const struct rf_quantize *results, size_t *n_out)
+{
+    const struct rf_rank_layout *layout = layout_of(job, results);
     struct list list = {0};
     for (size_t i = 0; i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
         const struct rf_box *box = &piece->box;
-        struct rf_block block = {.piece = (uint32_t)i,
-                                 .item = rf_form_item(rf_plan_form(
-                                     job->plan, job->side, piece->family)),
-                                 .box = *box};
+        struct rf_block block = {
+            .piece = (uint32_t)i,
+            .item =
+                rf_dtype_bytes(family_of(job, results, piece->family).dtype),
+            .box = *box};
         if (rf_box_elements(box) == 0) {
             continue;
         }
@@ -108,7 +129,7 @@ static uint8_t *buffer_of(const struct crew *crew, size_t i)
 
 /* A block's runs in the arena; their offsets count from `at`. */
 struct block_walk {
-    const struct rf_family *family;
+    struct rf_family family;
     uint32_t family_index;
     uint8_t *at;
     struct rf_run_walk runs;
@@ -120,15 +141,15 @@ static struct block_walk walk_of(const struct crew *crew,
     const struct rf_content_job *job = crew->staging->job;
     const struct rf_piece *piece = &crew->layout->pieces[block->piece];
     const struct rf_place place = rf_place_of(job, piece);
-    struct block_walk walk = {.family =
-                                  &job->plan->model->families[piece->family],
-                              .family_index = piece->family,
-                              .at = place.base};
+    struct block_walk walk = {
+        .family = family_of(job, crew->staging->results, piece->family),
+        .family_index = piece->family,
+        .at = place.base};
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         walk.at +=
             (block->box.start[d] - piece->box.start[d]) * place.stride[d];
     }
-    rf_runs_init(&walk.runs, walk.family, &block->box, place.stride,
+    rf_runs_init(&walk.runs, &walk.family, &block->box, place.stride,
                  block->item);
     return walk;
 }
@@ -192,7 +213,7 @@ static enum rf_status work_on_block(size_t i, unsigned thread, void *data,
     const struct rf_staging *staging = crew->staging;
     const struct rf_block *block = &crew->blocks[i];
     struct block_walk walk = walk_of(crew, block);
-    const uint64_t end = end_of(block, walk.family);
+    const uint64_t end = end_of(block, &walk.family);
     uint8_t *buffer = buffer_of(crew, i);
     enum rf_status status = RF_OK;
     struct rf_stretch run;
@@ -231,8 +252,7 @@ enum rf_status rf_staging_run(const struct rf_staging *staging,
 {
     const struct rf_content_job *job = staging->job;
     struct crew crew = {.staging = staging,
-                        .layout =
-                            rf_plan_layout(job->plan, job->side, job->rank),
+                        .layout = layout_of(job, staging->results),
                         .blocks = blocks};
     struct rf_parallel parallel = {.threads = staging->threads,
                                    .work = work_on_block,

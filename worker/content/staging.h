@@ -26,10 +26,11 @@ struct rf_block {
     uint64_t bytes;
 };
 
-/* All pieces of the job's side, in order, as blocks of at most 4 MiB, or of one
- * index of the outermost dimension if that is larger. NULL if there are none.
- * Freed with free(). */
-struct rf_block *rf_blocks_of(const struct rf_content_job *job, size_t *n_out);
+/* All pieces of the job's side or, unless NULL, of `results` in the job's arena,
+ * in order, as blocks of at most 4 MiB, or of one index of the outermost
+ * dimension if that is larger. NULL if there are none. Freed with free(). */
+struct rf_block *rf_blocks_of(const struct rf_content_job *job,
+                              const struct rf_quantize *results, size_t *n_out);
 
 /* Elements of a block that are contiguous in memory. */
 struct rf_staged_run {
@@ -43,6 +44,7 @@ enum rf_staged { RF_STAGE_IN, RF_STAGE_OUT }; /* into, out of the arena */
 
 struct rf_staging {
     const struct rf_content_job *job;
+    const struct rf_quantize *results; /* as for rf_blocks_of() */
     const struct rf_memory_ops *memory;
     enum rf_staged way;
     unsigned threads;         /* at most RF_READ_THREADS */

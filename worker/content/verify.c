@@ -149,7 +149,7 @@ static enum rf_status verify_staged(const struct rf_content_job *job,
                                        .work = verify_run,
                                        .data = &v};
     size_t n;
-    struct rf_block *blocks = rf_blocks_of(job, &n);
+    struct rf_block *blocks = rf_blocks_of(job, NULL, &n);
     enum rf_status status = open_findings(&v, err);
     RF_THEN(status, rf_staging_run(&staging, blocks, n, err));
     if (status == RF_OK) {

@@ -558,6 +558,8 @@ static enum rf_status step_export(struct rf_rank_attempt *attempt,
     const struct rf_rank_export_job job = {
         .env = &attempt->method_env,
         .arrived = rf_rank_attempt_arrived(attempt, step->index),
+        .quantize = &attempt->quantize,
+        .quantized = &attempt->quantized,
         .model = attempt->start.model,
         .folder = step->folder};
     uint64_t written = 0;

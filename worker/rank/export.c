@@ -67,13 +67,6 @@ static enum rf_status write_at(int fd, const char *file, const uint8_t *from,
     return RF_OK;
 }
 
-static const struct rf_piece *piece_of(const struct exporting *e,
-                                       const struct rf_block *block)
-{
-    return &rf_plan_layout(e->env->plan, RF_INFER, e->env->rank)
-                ->pieces[block->piece];
-}
-
 static enum rf_status write_run(const struct rf_staged_run *run,
                                 unsigned thread, void *data, struct rf_err *err)
 {
@@ -88,21 +81,33 @@ static enum rf_status write_run(const struct rf_staged_run *run,
     return RF_OK;
 }
 
-/* Moves the blocks that this rank writes to the front; returns their number. */
-static size_t keep_own(const struct exporting *e, struct rf_block *blocks,
-                       size_t n)
+/* Moves the blocks that this rank writes to the front; returns their number.
+ * Of converted matrices it writes the results. */
+static size_t keep_own(const struct exporting *e,
+                       const struct rf_quantize *results,
+                       struct rf_block *blocks, size_t n)
 {
+    const struct rf_plan *plan = e->env->plan;
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(plan, RF_INFER, e->env->rank);
     size_t kept = 0;
-    uint32_t piece = RF_NONE;
+    uint32_t last = RF_NONE;
     bool own = false;
     for (size_t i = 0; i < n; i++) {
-        if (blocks[i].piece != piece) {
-            piece = blocks[i].piece;
-            own = rf_export_writes(e->env->plan, e->env->rank,
-                                   piece_of(e, &blocks[i]));
+        const struct rf_block *block = &blocks[i];
+        const struct rf_piece *piece =
+            &layout->pieces[results != NULL ? results->sources[block->piece / 2]
+                                            : block->piece];
+        if (block->piece != last) {
+            last = block->piece;
+            own = rf_export_writes(plan, e->env->rank, piece);
         }
-        if (own) {
-            blocks[kept++] = blocks[i];
+        if (own && (results != NULL || e->job->quantize->n == 0 ||
+                    !rf_quantize_converts(
+                        &plan->model->families[piece->family],
+                        (uint32_t)block->box.start[RF_DIM_LAYER],
+                        (uint32_t)block->box.start[RF_DIM_EXPERT]))) {
+            blocks[kept++] = *block;
         }
     }
     return kept;
@@ -119,9 +124,14 @@ static enum rf_status sync_files(const struct exporting *e, struct rf_err *err)
     return RF_OK;
 }
 
-static enum rf_status write_own(struct exporting *e, struct rf_err *err)
+/* Writes what arrived or, unless NULL, `results`, which the job's arena has. */
+static enum rf_status write_blocks(struct exporting *e,
+                                   const struct rf_content_job *job,
+                                   const struct rf_quantize *results,
+                                   struct rf_err *err)
 {
-    const struct rf_staging staging = {.job = &e->job->arrived,
+    const struct rf_staging staging = {.job = job,
+                                       .results = results,
                                        .memory = e->env->memory,
                                        .way = RF_STAGE_OUT,
                                        .threads = RF_READ_THREADS,
@@ -129,18 +139,29 @@ static enum rf_status write_own(struct exporting *e, struct rf_err *err)
                                        .work = write_run,
                                        .data = e};
     size_t n = 0;
-    struct rf_block *blocks = rf_blocks_of(&e->job->arrived, &n);
+    struct rf_block *blocks = rf_blocks_of(job, results, &n);
     enum rf_status status = RF_OK;
-    n = keep_own(e, blocks, n);
+    n = keep_own(e, results, blocks, n);
     for (uint32_t i = 0; status == RF_OK && n > 0 && i < e->export->n_files;
          i++) {
-        status = open_file(e, i, err);
+        status = e->fds[i] < 0 ? open_file(e, i, err) : RF_OK;
     }
     RF_THEN(status, rf_staging_run(&staging, blocks, n, err));
-    if (status == RF_OK && n > 0) {
+    free(blocks);
+    return status;
+}
+
+static enum rf_status write_own(struct exporting *e, struct rf_err *err)
+{
+    const struct rf_rank_export_job *job = e->job;
+    struct rf_content_job converted = job->arrived;
+    enum rf_status status = write_blocks(e, &job->arrived, NULL, err);
+    converted.arena = job->quantized;
+    converted.base_of = NULL;
+    RF_THEN(status, write_blocks(e, &converted, job->quantize, err));
+    if (status == RF_OK && e->fds[0] >= 0) {
         status = sync_files(e, err);
     }
-    free(blocks);
     return status;
 }
 

@@ -84,15 +84,23 @@ static json_t *load_former(const struct rf_export_files *files)
     return index;
 }
 
-/* The configuration beside the tensors of a checkpoint or manifest, to be
- * freed. NULL otherwise: one that the tensors were derived from may have
+/* The configuration beside the tensors of a checkpoint or manifest, with that of
+ * a conversion, to be freed. NULL otherwise: one that the tensors were derived from may have
  * overrides and is not copied. */
 static char *config_text(const struct rf_export_files *files)
 {
-    const json_t *config = json_object_get(files->model, "config");
-    return config != NULL && json_object_get(files->model, "manifest") != NULL
-               ? json_dumps(config, JSON_INDENT(2))
-               : NULL;
+    json_t *config = json_copy(json_object_get(files->model, "config"));
+    json_t *quantization = rf_export_quantization(files->plan);
+    char *text = NULL;
+    if (config != NULL && json_object_get(files->model, "manifest") != NULL) {
+        if (quantization != NULL) {
+            json_object_set(config, "quantization_config", quantization);
+        }
+        text = json_dumps(config, JSON_INDENT(2));
+    }
+    json_decref(quantization);
+    json_decref(config);
+    return text;
 }
 
 /* Checks that an existing file with one of our names may be removed. */

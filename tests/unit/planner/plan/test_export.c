@@ -187,11 +187,69 @@ TEST(test_export_writes_keys_that_are_values_once)
     rf_export_destroy(export);
 }
 
-TEST(test_export_of_quantised_sides_is_refused)
+/* Scales follow their values, also where all experts share a tensor. */
+LOOP_TEST(test_export_has_values_and_scales_of_quantised_sides, 2)
+{
+    static const struct {
+        const char *model, *values, *scales;
+        uint64_t value_bytes, scale_bytes, experts;
+    } cases[] = {
+        {MODEL, "model.layers.1.mlp.down_proj.weight",
+         "model.layers.1.mlp.down_proj.weight_scale_inv", 64 * 128, 4, 1},
+        {STACKED, "model.layers.1.mlp.experts.down_proj",
+         "model.layers.1.mlp.experts.down_proj_scale_inv", 32 * 64, 4, 4}};
+    AUTO(planned) planned;
+    struct rf_export *export;
+    json_auto_t *header, *config;
+    const json_t *of[2];
+    json_int_t at[2][2];
+    const char *dtype[2];
+    uint32_t n, f = 0;
+    make_model(&planned, cases[_i].model,
+               SCENARIO("'tp': 1, 'quantize': 'amax_448'"));
+    n = planned.model->n_families;
+    assert_ok(rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err),
+              planned.err);
+    header = json_loadb(export->files[0].head + 8,
+                        export->files[0].head_bytes - 8, 0, NULL);
+    of[0] = json_object_get(header, cases[_i].values);
+    of[1] = json_object_get(header, cases[_i].scales);
+    for (int k = 0; k < 2; k++) {
+        ck_assert_int_eq(json_unpack((json_t *)of[k], "{s:s, s:[I, I]}",
+                                     "dtype", &dtype[k], "data_offsets",
+                                     &at[k][0], &at[k][1]),
+                         0);
+    }
+    ck_assert_str_eq(dtype[0], "F8_E4M3");
+    ck_assert_str_eq(dtype[1], "F32");
+    ck_assert_int_eq(at[0][1], at[1][0]);
+    ck_assert_int_eq(at[0][1] - at[0][0],
+                     (json_int_t)(cases[_i].experts * cases[_i].value_bytes));
+    ck_assert_int_eq(at[1][1] - at[1][0],
+                     (json_int_t)(cases[_i].experts * cases[_i].scale_bytes));
+    while (strstr(planned.model->families[f].name, "down_proj") == NULL ||
+           planned.model->families[f].ndim != 2) {
+        f++;
+    }
+    for (uint64_t e = 0; e < cases[_i].experts; e++) {
+        const uint64_t data = export->files[0].head_bytes;
+        ck_assert_uint_eq(
+            rf_export_place_of(export, planned.plan, f, 1, e).offset,
+            data + (uint64_t)at[0][0] + e * cases[_i].value_bytes);
+        ck_assert_uint_eq(
+            rf_export_place_of(export, planned.plan, n + f, 1, e).offset,
+            data + (uint64_t)at[1][0] + e * cases[_i].scale_bytes);
+    }
+    rf_export_destroy(export);
+    config = rf_export_quantization(planned.plan);
+    ck_assert_str_eq(json_string_value(json_array_get(
+                         json_object_get(config, "modules_to_not_convert"), 0)),
+                     "model.embed_tokens");
+}
+
+TEST(test_export_names_no_quantization_without_one)
 {
     AUTO(planned) planned;
-    struct rf_export *export = NULL;
-    make(&planned, SCENARIO("'tp': 1, 'quantize': 'amax_448'"));
-    assert_fails(rf_export_plan(planned.plan, 50000, &export, &planned.err),
-                 RF_ERR_CONFIG, planned.err, "without infer.quantize");
+    make(&planned, SCENARIO("'tp': 4"));
+    ck_assert_ptr_null(rf_export_quantization(planned.plan));
 }

@@ -42,10 +42,10 @@ def _frame(points, tolerance, labels):
     axes.plot(ends, ends, color="black", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):
-        style.logarithmic(axis, style.plain)
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
+    for axis in (axes.xaxis, axes.yaxis):
+        style.logarithmic(axis, style.plain)
     axes.set_aspect("equal")
     axes.set_xlabel(labels[0])
     axes.set_ylabel(labels[1])

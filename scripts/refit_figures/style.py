@@ -3,10 +3,11 @@ import zlib
 
 import matplotlib
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 COLUMN_INCHES = 3.35
 LEGEND_LINE_INCHES = 0.145
+MOST_LABELLED = 200  # the range whose 1, 2 and 5 have room in a column
 
 # Okabe and Ito, "Color Universal Design", 2008. Colour, hatch and marker each
 # tell methods apart. Which methods there are is for results to say; these look
@@ -115,10 +116,14 @@ def finish(figure, handles=(), between=1.0):
 
 
 def logarithmic(axis, written):
-    """Ticks at 1, 2 and 5 of each decade as `written` has them."""
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_minor_locator(NullLocator())
+    """Ticks as `written` has them, at 1, 2 and 5 of each decade; of many decades
+    at 1 alone, with ticks without labels between. For an axis that has its data."""
+    low, high = axis.get_view_interval()
+    many = high / low > MOST_LABELLED
+    axis.set_major_locator(LogLocator(subs=(1,) if many else (1, 2, 5)))
+    axis.set_minor_locator(LogLocator(subs=range(2, 10)) if many else NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def literal(text):

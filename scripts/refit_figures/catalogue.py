@@ -2,7 +2,16 @@
 the others."""
 import os
 
-from refit_figures import curves, matrix, phases, results, scatter, style, times
+from refit_figures import (
+    curves,
+    delta,
+    matrix,
+    phases,
+    results,
+    scatter,
+    style,
+    times,
+)
 
 
 def _groups(found):
@@ -119,12 +128,6 @@ CURVES = (
         "no scenario was measured on several numbers of nodes; run one of the "
         'same name with other "nodes" and name the run folders together',
     ),
-    (
-        curves.DENSITY,
-        "time by the share of elements that a step changes",
-        "no scenario was measured with several densities; run one with a list "
-        'such as "update": {"density": [0.01, 0.1]}',
-    ),
 )
 
 
@@ -138,6 +141,24 @@ def _add_curves(drawing, document):
             name = f"curve-{axis.name}" + (f"-{i // curves.MOST_SERIES + 1}" if i else "")
             part = found[i : i + curves.MOST_SERIES]
             drawing.add(curves.draw(axis, part), name, f"Median refit {caption}")
+
+
+def _add_delta(drawing, document):
+    panels = delta.panels_of(document)
+    if not panels:
+        drawing.notes.append(
+            "no time by density: no encoding was measured with several densities; "
+            'run a scenario with lists such as "encoding": ["dense", "auto"], '
+            '"update": {"density": [0.01, 0.1]}'
+        )
+    for i in range(0, len(panels), delta.MOST_PANELS):
+        drawing.add(
+            delta.draw(panels[i : i + delta.MOST_PANELS]),
+            "delta" + (f"-{i // delta.MOST_PANELS + 1}" if i else ""),
+            "Median refit time by the share of elements that a step changes, for "
+            "each encoding; a ring marks where dense becomes as fast, a label has "
+            "the share",
+        )
 
 
 def _add_predicted(drawing, document):
@@ -190,6 +211,7 @@ def draw_all(document, writer):
         _add_phases,
         _add_matrices,
         _add_curves,
+        _add_delta,
         _add_predicted,
         _add_reference,
     ):

@@ -1,5 +1,4 @@
-"""How the time grows: with the bytes that are moved, with ranks, with nodes, with
-the share of weights that a step changes."""
+"""How the time grows: with the bytes that are moved, with ranks, with nodes."""
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
@@ -28,7 +27,6 @@ class Axis:
     label: str
     value: object  # of a result and its plan, None where it is not known
     same: object  # equal for results of one series
-    called: object  # what sets a series apart, beside its method
 
 
 def _bytes(result, _):
@@ -54,32 +52,6 @@ def _nodes(_, plan):
     return len({memory[rank]["host"] for rank in _world_ranks(plan)})
 
 
-def _density(result, _):
-    return results.number(result.record, "scenario", "update", "density")
-
-
-def _encoding(result):
-    encoding = results.text(result.record, "scenario", "encoding")
-    return "dense" if encoding == "-" else encoding
-
-
-def _one_encoding(result):
-    scenario = result.record.get("scenario")
-    update = scenario.get("update") if isinstance(scenario, dict) else None
-    step = dict(update) if isinstance(update, dict) else {}
-    step.pop("density", None)
-    return (
-        str(result.hosts),
-        results.text(result.row, "model"),
-        result.question("update"),
-        str(step),
-    )
-
-
-def _strategy(result):
-    return result.strategy
-
-
 def _one_setting(result):
     return (str(result.hosts), result.question("disk"))
 
@@ -94,16 +66,9 @@ def _one_family(result):
     )
 
 
-SIZE = Axis("size", "bytes that the inference ranks receive", _bytes, _one_setting, _strategy)
-RANKS = Axis("ranks", "ranks", _ranks, _one_family, _strategy)
-NODES = Axis("nodes", "nodes", _nodes, _one_family, _strategy)
-DENSITY = Axis(
-    "density",
-    "share of elements that a step changes",
-    _density,
-    _one_encoding,
-    _encoding,
-)
+SIZE = Axis("size", "bytes that the inference ranks receive", _bytes, _one_setting)
+RANKS = Axis("ranks", "ranks", _ranks, _one_family)
+NODES = Axis("nodes", "nodes", _nodes, _one_family)
 
 
 def series_of(axis, document):
@@ -131,22 +96,11 @@ def _in_bytes(value):
     return f"{value / size:.3g} {unit}"
 
 
-def _label(axis, result, line):
-    label = style.literal(f"{result.method}, {axis.called(result)}")
+def _label(result, line):
+    label = style.literal(f"{result.method}, {result.strategy}")
     if line is not None:
         label += f": {line.latency_ms:.3g} ms, {line.gbytes_per_s:.3g} GB/s"
     return label
-
-
-def _errors(points):
-    """Down and up from each median to the ends of its interval."""
-    errors = [[0.0] * len(points), [0.0] * len(points)]
-    for i, point in enumerate(points):
-        if point.result.interval_ms is not None:
-            low, high = point.result.interval_ms
-            errors[0][i] = max(0.0, point.result.median_ms - low)
-            errors[1][i] = max(0.0, high - point.result.median_ms)
-    return errors
 
 
 def _draw_line(axes, line, x, colour, dashes):
@@ -175,7 +129,7 @@ def _draw_series(axes, axis, points, turn):
     axes.errorbar(
         x,
         y,
-        yerr=_errors(points),
+        yerr=list(zip(*(point.result.errors_ms for point in points))),
         linestyle="none" if line else dashes,
         ecolor="black",
         elinewidth=0.7,
@@ -183,7 +137,7 @@ def _draw_series(axes, axis, points, turn):
     )
     if line:
         _draw_line(axes, line, x, colour, dashes)
-    return Line2D([], [], linestyle=dashes, label=_label(axis, first, line), **look)
+    return Line2D([], [], linestyle=dashes, label=_label(first, line), **look)
 
 
 def draw(axis, found):

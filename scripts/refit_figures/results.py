@@ -27,12 +27,13 @@ def text(value, *keys):
     return "".join(c if c.isprintable() else "?" for c in value)
 
 
-def entries(value, key):
-    """The objects of a list."""
-    found = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(found, list):
+def entries(value, *keys):
+    """The objects of the list at that place."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(value, list):
         return []
-    return [entry for entry in found if isinstance(entry, dict)]
+    return [entry for entry in value if isinstance(entry, dict)]
 
 
 def mean(values):
@@ -80,6 +81,12 @@ class Result:
         low = number(self.row, "median_low_ms")
         high = number(self.row, "median_high_ms")
         return None if low is None or high is None else (low, high)
+
+    @property
+    def errors_ms(self):
+        """Down and up from the median to the ends of its interval."""
+        low, high = self.interval_ms or (self.median_ms, self.median_ms)
+        return max(0.0, self.median_ms - low), max(0.0, high - self.median_ms)
 
     @property
     def bound_ms(self):

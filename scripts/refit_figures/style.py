@@ -33,6 +33,17 @@ SPARES = (
     ("#AA4499", "..", "8"),
 )
 
+# Of encodings: of positions, or of all together.
+ENCODINGS = {
+    "dense": ("#000000", "."),
+    "auto": ("#0072B2", "o"),
+    "gap8": ("#E69F00", "s"),
+    "idx16": ("#56B4E9", "^"),
+    "bitmap": ("#009E73", "D"),
+    "runs": ("#CC79A7", "v"),
+    "xor": ("#D55E00", "P"),
+}
+
 # Light to dark, so that neighbours differ in grey, too.
 PHASES = (
     ("pack_ms", "pack", "#F0E442", "////"),
@@ -82,6 +93,21 @@ def of_method(method):
     """Colour, hatch and marker, which follow from the name alone."""
     spare = SPARES[zlib.crc32(method.encode()) % len(SPARES)]
     return METHODS.get(method, spare)
+
+
+def of_encoding(encoding):
+    """Of a line and its markers. Dashes are for what the others are held against;
+    white markers for differences, a line of its own for zstd."""
+    colour, marker = ENCODINGS.get(encoding.partition("+")[0], ("#999933", "h"))
+    plain_values = "+" not in encoding
+    line = "-." if encoding.endswith("zstd") else "-" if plain_values else ":"
+    return {
+        "color": colour,
+        "linestyle": "--" if encoding == "dense" else line,
+        "marker": marker,
+        "markerfacecolor": colour if plain_values else "white",
+        "markeredgewidth": 0.8,
+    }
 
 
 def bar_handle(colour, hatch, label):

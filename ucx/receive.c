@@ -47,14 +47,12 @@ void rf_ucx_unpack(struct rf_ucx_carrier *carrier, uint32_t action,
     const struct rf_op *op = rf_ucx_op_of(carrier, action);
     const struct rf_coder *coder = &carrier->ops[action].coder;
     const int64_t before = rf_now_ns();
-    if (!coder->codec->decode(
-            coder, chunk, data,
-            rf_ucx_address(carrier, action, 0, RF_COPY_DST)) &&
-        carrier->broken.status == RF_OK) {
+    const char *wrong = coder->codec->decode(
+        coder, chunk, data, rf_ucx_address(carrier, action, 0, RF_COPY_DST));
+    if (wrong != NULL && carrier->broken.status == RF_OK) {
         (void)rf_err_set(&carrier->broken, RF_ERR_PROTOCOL,
-                         "rank %" PRIu32
-                         " sent a malformed chunk of op %" PRIu32,
-                         op->src, op->id);
+                         "rank %" PRIu32 " sent a chunk of op %" PRIu32 " %s",
+                         op->src, op->id, wrong);
     }
     rf_engine_spent(carrier->engine, RF_TRACE_UNPACK, before,
                     carrier->engine->flow->actions[action].op, chunk->bytes);

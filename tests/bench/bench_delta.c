@@ -285,8 +285,8 @@ static void receive_all(struct bench *bench)
     const struct refit *refit = &bench->refit;
     const uint8_t *in = bench->wire;
     for (size_t i = 0; i < refit->n_chunks; i++) {
-        if (!refit->coder.codec->decode(&refit->coder, &refit->chunks[i], in,
-                                        refit->there)) {
+        if (refit->coder.codec->decode(&refit->coder, &refit->chunks[i], in,
+                                       refit->there) != NULL) {
             fprintf(stderr, "bench-delta: a chunk cannot be decoded\n");
             exit(EXIT_FAILURE);
         }
@@ -308,7 +308,8 @@ static void run(struct bench *bench, enum what what, unsigned round)
     const bool diff = what == ENCODE_DIFF || what == DECODE_DIFF;
     if (what == ENCODE_RAW || what == ENCODE_DIFF || what == SEND) {
         memcpy(bench->shadow, bench->before, bench->bytes);
-        rf_delta_codec_begin(bench->refit.codec, round);
+        rf_delta_codec_hold(bench->refit.codec, round + 1);
+        rf_delta_codec_begin(bench->refit.codec, round + 2);
     } else if (what == DECODE_RAW || what == DECODE_DIFF) {
         memcpy(bench->other, bench->before, bench->bytes);
     }

@@ -11,6 +11,10 @@
 #include "common/pattern.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/lib/ranks.h"
+#include "transport/delta/delta_codec.h"
+#include "transport/delta/delta_zstd.h"
+
+#define CHANGED 16 /* a round with an encoding changes 1 in so many elements */
 
 struct shared {
     _Atomic uint64_t sent, received;
@@ -28,11 +32,15 @@ struct process {
     const struct run *run;
     struct rf_method_env env;
     struct rf_schedule *schedule;
+    struct rf_arena shadow;
+    struct rf_delta_codec *delta; /* NULL without an encoding */
+    struct rf_delta_zstd *zstd;
     void *state;
 };
 
 /* The expected value of one element of a family on a side: the pattern in the
- * training side's dtype, cast for the other. */
+ * training side's dtype, cast for the other. With an encoding it is that of
+ * round 0 but for those that this round changes. */
 static void content(const struct rf_plan *plan, enum rf_side side,
                     uint32_t family, const uint64_t *index, uint64_t round,
                     uint8_t out[8])
@@ -44,6 +52,10 @@ static void content(const struct rf_plan *plan, enum rf_side side,
     uint32_t item = rf_dtype_bytes(from);
     for (uint32_t d = 0; d < of->ndim; d++) {
         at = at * of->shape[d] + index[RF_DIM_TENSOR + d];
+    }
+    if (plan->spec->encoding != RF_ENCODING_DENSE &&
+        rf_mix64(seed + at) % CHANGED != round % CHANGED) {
+        round = 0;
     }
     for (uint32_t i = 0; i < item; i++) {
         out[i] = rf_pattern_byte(seed, round, at * item + i);
@@ -105,20 +117,30 @@ static const struct rf_rank_layout *layout_of(const struct process *process,
     return rf_plan_layout(process->env.plan, side, process->rank->rank);
 }
 
-static void fill(const struct process *process, uint64_t round)
+static void fill_arena(const struct process *process, enum rf_side side,
+                       const struct rf_arena *arena, uint64_t round)
 {
-    const struct rf_rank_layout *layout = layout_of(process, RF_TRAIN);
+    const struct rf_rank_layout *layout = layout_of(process, side);
     for (size_t i = 0; i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
-        visit(process, RF_TRAIN, piece, round,
-              (uint8_t *)process->env.arena[RF_MEM_TRAIN].base + piece->offset,
-              piece->stride, false);
+        visit(process, side, piece, round,
+              (uint8_t *)arena->base + piece->offset, piece->stride, false);
     }
+}
+
+static void fill(const struct process *process, uint64_t round)
+{
+    fill_arena(process, RF_TRAIN, &process->env.arena[RF_MEM_TRAIN], round);
     for (uint32_t mem = RF_MEM_INFER; mem < RF_MEM_COUNT; mem++) {
         if (process->env.arena[mem].bytes > 0) {
             memset(process->env.arena[mem].base, rf_poison_byte(round),
                    process->env.arena[mem].bytes);
         }
+    }
+    if (process->delta != NULL) { /* they hold what the last one left */
+        fill_arena(process, RF_INFER, &process->env.arena[RF_MEM_INFER],
+                   round - 1);
+        rf_delta_codec_begin(process->delta, (uint32_t)round + 1);
     }
 }
 
@@ -198,6 +220,9 @@ static int one_round(struct process *process, uint64_t round,
             return 2;
         }
     }
+    if (process->delta != NULL) {
+        rf_delta_codec_commit(process->delta);
+    }
     if (!test_rank_barrier(process->rank) || !check(process, round)) {
         return 1;
     }
@@ -205,6 +230,52 @@ static int one_round(struct process *process, uint64_t round,
     return test_rank_barrier(process->rank) && check_padding(process, round)
                ? 0
                : 1;
+}
+
+/* The bytes of the narrowest element. */
+static uint32_t narrowest(const struct rf_plan *plan)
+{
+    uint32_t least = 8;
+    for (uint32_t f = 0; f < plan->model->n_families; f++) {
+        least = RF_MIN(least, rf_form_item(rf_plan_form(plan, RF_TRAIN, f)));
+    }
+    return least;
+}
+
+/* The codec of the scenario's encoding; the rank holds version 1, of round
+ * 0. */
+static enum rf_status make_codec(struct process *process, struct rf_err *err)
+{
+    const struct planned_case *what = process->run->what;
+    const struct rf_plan *plan = process->env.plan;
+    const struct test_rank *rank = process->rank;
+    struct rf_delta_codec_how how = {
+        .encoding = plan->spec->encoding,
+        .schedule = process->schedule,
+        .world = plan->world,
+        .rank = rank->rank,
+        .copies_inside = what->method->info->copies_inside,
+        .now = process->env.arena[RF_MEM_TRAIN].base,
+        .bytes = process->env.arena[RF_MEM_TRAIN].bytes,
+        .unit = narrowest(plan)};
+    enum rf_status status = RF_OK;
+    if (how.encoding == RF_ENCODING_DENSE) {
+        return RF_OK;
+    }
+    if (rf_delta_codec_needs_zstd(how.encoding)) {
+        status = rf_delta_zstd_open(&process->zstd, err);
+    }
+    if (rf_delta_codec_needs_shadow(&how)) {
+        process->shadow = test_arena(how.bytes);
+        fill_arena(process, RF_TRAIN, &process->shadow, 0);
+    }
+    how.shadow = process->shadow.base;
+    how.zstd = process->zstd;
+    process->delta = rf_delta_codec_create(&how);
+    rf_delta_codec_hold(process->delta,
+                        what->stale && rank->rank == rank->n_ranks - 1 ? 7 : 1);
+    process->env.codec = rf_delta_codec_of(process->delta);
+    return status;
 }
 
 static enum rf_status set_up(struct process *process, struct rf_err *err)
@@ -239,7 +310,10 @@ static enum rf_status set_up(struct process *process, struct rf_err *err)
                        process->schedule->stage_bytes == NULL
                            ? 0
                            : process->schedule->stage_bytes[rank]);
-    return process->run->what->method->open(env, &process->state, err);
+    status = make_codec(process, err);
+    RF_THEN(status,
+            process->run->what->method->open(env, &process->state, err));
+    return status;
 }
 
 static int one_rank(struct test_rank *rank)
@@ -252,8 +326,8 @@ static int one_rank(struct test_rank *rank)
     if (set_up(&process, &err) != RF_OK) {
         outcome = 2;
     }
-    for (uint32_t round = 0; round < what->rounds && outcome == 0; round++) {
-        outcome = one_round(&process, round, &err);
+    for (uint32_t i = 0; i < what->rounds && outcome == 0; i++) {
+        outcome = one_round(&process, process.delta != NULL ? i + 1 : i, &err);
     }
     if (outcome == 0) {
         what->method->timing(process.state, &times);
@@ -273,6 +347,11 @@ static int one_rank(struct test_rank *rank)
     for (uint32_t mem = 0; mem < RF_MEM_COUNT; mem++) {
         test_arena_free(what->method, &process.env.arena[mem]);
     }
+    if (process.shadow.base != NULL) {
+        test_arena_free(what->method, &process.shadow);
+    }
+    rf_delta_codec_destroy(process.delta);
+    rf_delta_zstd_close(process.zstd);
     rf_schedule_destroy(process.schedule);
     return outcome;
 }

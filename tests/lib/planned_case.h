@@ -1,5 +1,7 @@
 /* Runs a method on a planned refit in forked ranks for a few rounds; compares
- * every destination element with the pattern, and padding with the poison. */
+ * every destination element with the pattern, and padding with the poison. With
+ * an encoding in the scenario, a round changes some of the elements, and ranks
+ * encode them. */
 #ifndef RF_TESTS_LIB_PLANNED_CASE_H
 #define RF_TESTS_LIB_PLANNED_CASE_H
 
@@ -10,6 +12,7 @@ struct planned_case {
     const struct planned *planned;
     const struct rf_method_ops *method;
     const struct rf_codec *codec; /* NULL: by the forms of operations */
+    bool stale; /* the last rank holds another version than the others */
     uint32_t rounds;
     /* Bytes that ranks report as sent and received: all ranks, last round. */
     uint64_t sent, received;

@@ -35,8 +35,9 @@ static void encode(const struct rf_coder *coder, const void *src,
     chunk->bytes = at;
 }
 
-static bool decode(const struct rf_coder *coder, const struct rf_chunk *chunk,
-                   const void *in, void *dst)
+static const char *decode(const struct rf_coder *coder,
+                          const struct rf_chunk *chunk, const void *in,
+                          void *dst)
 {
     const uint64_t item = coder->shape.dst_item;
     const uint8_t *from = in, *end = from + chunk->bytes;
@@ -46,7 +47,7 @@ static bool decode(const struct rf_coder *coder, const struct rf_chunk *chunk,
         const uint64_t n = *from++;
         if (n == 0 || n > MOST || n > chunk->items - done ||
             n * item > (uint64_t)(end - from)) {
-            return false;
+            return RF_CHUNK_MALFORMED;
         }
         memcpy(group, from, n * item);
         invert(group, n * item);
@@ -55,7 +56,7 @@ static bool decode(const struct rf_coder *coder, const struct rf_chunk *chunk,
         from += n * item;
         done += n;
     }
-    return done == chunk->items;
+    return done == chunk->items ? NULL : RF_CHUNK_MALFORMED;
 }
 
 const struct rf_codec xor_codec = {

@@ -15,12 +15,13 @@ static void gather(const struct rf_coder *coder, const void *src,
                  !coder->codec->source_view);
 }
 
-static bool scatter(const struct rf_coder *coder, const struct rf_chunk *chunk,
-                    const void *in, void *dst)
+static const char *scatter(const struct rf_coder *coder,
+                           const struct rf_chunk *chunk, const void *in,
+                           void *dst)
 {
     rf_copy_unpack(&coder->shape, chunk->first, chunk->items, dst, in,
                    !coder->codec->destination_view);
-    return true;
+    return NULL;
 }
 
 static void copy(const struct rf_coder *coder, uint64_t first, uint64_t n,
@@ -72,11 +73,11 @@ static void encode_and_decode(const struct rf_coder *coder, uint64_t first,
     uint8_t bytes[RF_CHUNK_BYTES];
     while (n > 0) {
         struct rf_chunk chunk = {first, n, sizeof(bytes)};
-        bool right;
+        const char *wrong;
         coder->codec->encode(coder, src, &chunk, bytes);
-        right = coder->codec->decode(coder, &chunk, bytes, dst);
-        assert(right && chunk.items > 0);
-        (void)right;
+        wrong = coder->codec->decode(coder, &chunk, bytes, dst);
+        assert(wrong == NULL && chunk.items > 0);
+        (void)wrong;
         first += chunk.items;
         n -= chunk.items;
     }

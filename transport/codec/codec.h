@@ -18,6 +18,9 @@
 
 #define RF_CHUNK_BYTES (UINT64_C(64) << 10)
 
+/* Bytes that do not stand for the chunk's items. */
+#define RF_CHUNK_MALFORMED "that is malformed"
+
 struct rf_codec;
 
 /* A codec and the op it works on. */
@@ -43,10 +46,11 @@ struct rf_codec {
      * one item), and sets the last two to what was encoded. */
     void (*encode)(const struct rf_coder *coder, const void *src,
                    struct rf_chunk *chunk, void *out);
-    /* Decodes a chunk into `dst`; false if its bytes do not stand for its
-     * items, which lie inside the stream. */
-    bool (*decode)(const struct rf_coder *coder, const struct rf_chunk *chunk,
-                   const void *in, void *dst);
+    /* Decodes a chunk, whose items lie inside the stream, into `dst`. NULL, or
+     * what is wrong, to follow the word "chunk". */
+    const char *(*decode)(const struct rf_coder *coder,
+                          const struct rf_chunk *chunk, const void *in,
+                          void *dst);
     /* Copies items [first, first + n) between two memories of this process;
      * NULL: by encode and decode. */
     void (*copy)(const struct rf_coder *coder, uint64_t first, uint64_t n,

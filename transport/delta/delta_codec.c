@@ -11,7 +11,7 @@
 #include "transport/delta/delta_index.h"
 #include "transport/delta/delta_zstd.h"
 
-#define CHUNK_HEAD 12 /* version, checksum */
+#define CHUNK_HEAD 16 /* base, version, checksum */
 #define BLOCK_HEAD 6  /* bytes, elements */
 #define CODEC_NUMBER 4
 #define PACKED 0x40    /* first byte of a compressed block */
@@ -36,8 +36,9 @@ struct kept_op {
 struct rf_delta_codec {
     struct rf_codec codec;
     struct rf_delta_codec_how how;
-    uint32_t version;
-    uint32_t likely; /* elements whose changes have fitted a block */
+    uint32_t base; /* the version that destinations and shadow hold; 0: none */
+    uint32_t version; /* of what is being sent */
+    uint32_t likely;  /* elements whose changes have fitted a block */
     struct rf_delta_index *index; /* NULL without a shadow */
     struct kept_op *kept;         /* by index in the schedule */
     uint8_t *bytes;               /* of kept chunks */
@@ -78,11 +79,12 @@ static struct rf_delta_codec *codec_of(const struct rf_coder *coder)
     return rf_container_of(coder->codec, struct rf_delta_codec, codec);
 }
 
-/* Of a chunk: its place in the stream, and its blocks. */
+/* Of a chunk: its place in the stream, its versions, and its blocks. */
 static uint64_t checksum(const struct rf_chunk *chunk, const uint8_t *in)
 {
     uint64_t bytes = chunk->bytes - CHUNK_HEAD;
-    uint64_t lanes[4] = {chunk->first, chunk->items, chunk->bytes, 0};
+    uint64_t lanes[4] = {chunk->first, chunk->items, chunk->bytes,
+                         rf_get_u64(in)};
     uint64_t sum = 0;
     in += CHUNK_HEAD;
     for (; bytes >= sizeof(lanes); bytes -= sizeof(lanes)) {
@@ -105,8 +107,8 @@ static uint64_t checksum(const struct rf_chunk *chunk, const uint8_t *in)
 void rf_delta_codec_seal(const struct rf_delta_codec *codec,
                          const struct rf_chunk *chunk, uint8_t *out)
 {
-    rf_put_u32(out, codec->version);
-    rf_put_u64(out + 4, checksum(chunk, out));
+    rf_put_u32(out + 4, codec->version);
+    rf_put_u64(out + 8, checksum(chunk, out));
 }
 
 /* --- runs of a stream ----------------------------------------------------- */
@@ -317,7 +319,8 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
                           struct rf_chunk *chunk, uint8_t *out)
 {
     struct rf_delta_codec *codec = codec_of(coder);
-    const bool indexed = codec->index != NULL && is_compared(coder->op);
+    const bool indexed =
+        codec->index != NULL && codec->base != 0 && is_compared(coder->op);
     const uint64_t least =
         BLOCK_HEAD + PACKED_MORE + rf_delta_bound(1, coder->width);
     const uint64_t room = chunk->bytes;
@@ -341,6 +344,7 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
     }
     chunk->items = done;
     chunk->bytes = used;
+    rf_put_u32(out, indexed ? codec->base : 0);
     rf_delta_codec_seal(codec, chunk, out);
 }
 
@@ -468,18 +472,38 @@ static bool take_block(struct rf_delta_codec *codec, const uint8_t *in,
     return rf_delta_decode(in, bytes, count, width, &codec->scratch, out, how);
 }
 
-static bool decode(const struct rf_coder *coder, const struct rf_chunk *chunk,
-                   const void *in, void *dst)
+/* NULL if the chunk is one for this rank, whatever its blocks are. */
+static const char *judge(const struct rf_delta_codec *codec,
+                         const struct rf_coder *coder,
+                         const struct rf_chunk *chunk, const uint8_t *in)
+{
+    if (chunk->bytes < CHUNK_HEAD ||
+        (chunk->first | chunk->items) % coder->width != 0) {
+        return RF_CHUNK_MALFORMED;
+    }
+    if (rf_get_u64(in + 8) != checksum(chunk, in)) {
+        return "that has another checksum: was it damaged on the way?";
+    }
+    if (rf_get_u32(in + 4) != codec->version) {
+        return "that belongs to another iteration";
+    }
+    return rf_get_u32(in) == 0 || rf_get_u32(in) == codec->base
+               ? NULL
+               : "that changes weights of a version which this rank does not "
+                 "hold: its destinations were not filled for this iteration";
+}
+
+static const char *decode(const struct rf_coder *coder,
+                          const struct rf_chunk *chunk, const void *in,
+                          void *dst)
 {
     struct rf_delta_codec *codec = codec_of(coder);
     const uint8_t *at = in, *end = at + chunk->bytes;
     uint64_t first = chunk->first;
     const uint64_t last = first + chunk->items;
-    if (chunk->bytes < CHUNK_HEAD ||
-        (chunk->first | chunk->items) % coder->width != 0 ||
-        rf_get_u32(at) != codec->version ||
-        rf_get_u64(at + 4) != checksum(chunk, at)) {
-        return false;
+    const char *wrong = judge(codec, coder, chunk, in);
+    if (wrong != NULL) {
+        return wrong;
     }
     for (at += CHUNK_HEAD; end - at >= BLOCK_HEAD;) {
         const uint32_t bytes = rf_get_u32(at);
@@ -491,17 +515,17 @@ static bool decode(const struct rf_coder *coder, const struct rf_chunk *chunk,
             (uint64_t)count * coder->width > last - first ||
             !take_block(codec, at, bytes, count, coder->width, &changes,
                         &how)) {
-            return false;
+            return RF_CHUNK_MALFORMED;
         }
         apply(coder, &changes, &how, first, dst);
         first += (uint64_t)count * coder->width;
         at += bytes;
     }
     if (at != end || first != last) {
-        return false;
+        return RF_CHUNK_MALFORMED;
     }
     keep(codec, coder->op, chunk, in);
-    return true;
+    return NULL;
 }
 
 /* --- copies inside a node ------------------------------------------------- */
@@ -656,6 +680,11 @@ const struct rf_codec *rf_delta_codec_of(const struct rf_delta_codec *codec)
     return &codec->codec;
 }
 
+void rf_delta_codec_hold(struct rf_delta_codec *codec, uint32_t version)
+{
+    codec->base = version;
+}
+
 void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version)
 {
     codec->version = version;
@@ -670,6 +699,7 @@ void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version)
 
 void rf_delta_codec_commit(struct rf_delta_codec *codec)
 {
+    codec->base = codec->version;
     if (codec->index != NULL) {
         rf_delta_index_commit(codec->index);
     }

@@ -2,9 +2,11 @@
  * The codec of changes: an op carries only the elements that differ from what
  * its destination holds. A chunk is
  *
- *     version: u32, checksum: u64, then blocks: bytes: u32, elements - 1: u16,
- *     the block (transport/delta/delta_block.h)
+ *     base: u32, version: u32, checksum: u64, then blocks: bytes: u32,
+ *     elements - 1: u16, the block (transport/delta/delta_block.h)
  *
+ * and is taken only by a rank that holds the base, the version that it changes;
+ * 0 changes none, since all its elements are there.
  * A rank that holds training weights compares them with their shadow, once
  * (transport/delta/delta_index.h). A block that begins with 0x40 is a frame of
  * zstd that has the block. Chunks received by an op that others wait for are
@@ -59,10 +61,15 @@ const struct rf_codec *rf_delta_codec_of(const struct rf_delta_codec *codec);
 void rf_delta_codec_seal(const struct rf_delta_codec *codec,
                          const struct rf_chunk *chunk, uint8_t *out);
 
+/* The rank's destinations and its shadow hold weights of `version`, 1 or more;
+ * 0, as at first: of none, so all elements travel. */
+void rf_delta_codec_hold(struct rf_delta_codec *codec, uint32_t version);
+
 /* Before an iteration: sources have changed. `version` is that of the weights,
  * the same on all ranks. */
 void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version);
-/* After it: the shadow now has what the receivers have. */
+/* After it: the shadow now has what the receivers have, and they hold the
+ * iteration's version. */
 void rf_delta_codec_commit(struct rf_delta_codec *codec);
 
 #endif

@@ -121,11 +121,12 @@ struct get {
     uint8_t *dst;
 };
 
-static enum rf_status malformed(const struct get *get, struct rf_err *err)
+static enum rf_status refuse(const struct get *get, const char *wrong,
+                             struct rf_err *err)
 {
     return rf_err_set(err, RF_ERR_PROTOCOL,
-                      "rank %" PRIu32 " wrote a malformed chunk of op %" PRIu32,
-                      get->op->src, get->op->id);
+                      "rank %" PRIu32 " wrote a chunk of op %" PRIu32 " %s",
+                      get->op->src, get->op->id, wrong);
 }
 
 /* Reads `chunk` from `offset` of the file through the stage. */
@@ -134,11 +135,12 @@ static enum rf_status get_chunk(struct rf_disk_files *files,
                                 const struct rf_chunk *chunk, uint64_t offset,
                                 struct rf_err *err)
 {
+    const char *wrong;
     RF_TRY(read_at(get->fd, files->stage, chunk->bytes, offset, get->op->src,
                    err));
-    return get->coder->codec->decode(get->coder, chunk, files->stage, get->dst)
-               ? RF_OK
-               : malformed(get, err);
+    wrong =
+        get->coder->codec->decode(get->coder, chunk, files->stage, get->dst);
+    return wrong == NULL ? RF_OK : refuse(get, wrong, err);
 }
 
 /* Reads a chunk, or a block, of a packed op. */
@@ -160,7 +162,7 @@ static enum rf_status get_packed(struct rf_disk_files *files,
         chunk.items = rf_get_u64(head);
         chunk.bytes = rf_get_u64(head + 8);
         if (!rf_coder_takes(coder, &chunk)) {
-            return malformed(get, err);
+            return refuse(get, RF_CHUNK_MALFORMED, err);
         }
         files->get_offset += sizeof(head);
     }
@@ -212,10 +214,11 @@ static enum rf_status get_rows(struct rf_disk_files *files,
     RF_TRY(read_at(get->fd, files->stage, (rows - 1) * stride + run_bytes,
                    get->op->src_offset + src, get->op->src, err));
     for (uint64_t row = 0; row < rows; row++) {
-        if (!one.codec->decode(&one, &row_chunk, files->stage + row * stride,
-                               get->dst + dst +
-                                   row * shape->dst_stride[inner])) {
-            return malformed(get, err);
+        const char *wrong =
+            one.codec->decode(&one, &row_chunk, files->stage + row * stride,
+                              get->dst + dst + row * shape->dst_stride[inner]);
+        if (wrong != NULL) {
+            return refuse(get, wrong, err);
         }
     }
     *out = (struct rf_chunk){files->get_done, rows * shape->run_items,

@@ -154,13 +154,12 @@ static enum rf_status decode(struct rf_link *link, const struct rf_chunk *chunk,
 {
     const struct rf_tcp_op *op = &link->ops[link->current];
     const int64_t before = rf_now_ns();
-    if (!op->coder.codec->decode(&op->coder, chunk,
-                                 link->ahead + link->ahead_at,
-                                 destination(link))) {
+    const char *wrong = op->coder.codec->decode(
+        &op->coder, chunk, link->ahead + link->ahead_at, destination(link));
+    if (wrong != NULL) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "rank %" PRIu32
-                          " sent a malformed chunk of op %" PRIu32,
-                          link->peer, op_of(link)->id);
+                          "rank %" PRIu32 " sent a chunk of op %" PRIu32 " %s",
+                          link->peer, op_of(link)->id, wrong);
     }
     rf_engine_spent(link->links->engine, RF_TRACE_UNPACK, before, op->op,
                     chunk->bytes);

@@ -212,6 +212,9 @@ static enum rf_status step_fill(struct rf_rank_attempt *attempt,
     if (status == RF_OK && attempt->quantizer != NULL) {
         status = memory->poison(iteration, &attempt->quantized, err);
     }
+    if (status == RF_OK && attempt->delta != NULL) {
+        rf_delta_codec_hold(attempt->delta, step->index + 1);
+    }
     return status;
 }
 
@@ -308,7 +311,7 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
     int64_t start_ns, moved_ns, end_ns, committed_ns = 0, quantized_ns = 0;
     enum rf_status status;
     if (attempt->delta != NULL) {
-        rf_delta_codec_begin(attempt->delta, step->index + 1);
+        rf_delta_codec_begin(attempt->delta, step->index + 2);
     }
     status = move_bytes(attempt, attempt->state, step, &start_ns, err);
     moved_ns = rf_now_ns();

@@ -180,38 +180,55 @@ LOOP_TEST(test_methods_carry_any_codec, RF_ARRAY_SIZE(meshes) * RF_METHOD_COUNT)
     run_number(_i, &xor_codec);
 }
 
-static bool refuse_chunk(const struct rf_coder *coder,
-                         const struct rf_chunk *chunk, const void *in,
-                         void *dst)
+static const char *refuse_chunk(const struct rf_coder *coder,
+                                const struct rf_chunk *chunk, const void *in,
+                                void *dst)
 {
     (void)coder;
     (void)chunk;
     (void)in;
     (void)dst;
-    return false;
+    return RF_CHUNK_MALFORMED;
 }
 
-/* A receiver that cannot decode a chunk says so; no rank waits for ever. */
-LOOP_TEST(test_a_malformed_chunk_ends_the_refit, 3)
+/* No rank waits for ever for one that refuses a chunk and says why. */
+static void refused(const char *method, const char *more,
+                    struct planned_case *what, const char *why)
 {
-    static const char *const methods[] = {"tcp", "disk", "ucx"};
-    struct rf_codec malformed = xor_codec;
-    char folder[] = "/tmp/refit-test-XXXXXX", more[64];
+    char folder[] = "/tmp/refit-test-XXXXXX", all[160];
     AUTO(planned) planned;
-    struct planned_case what = {
-        .planned = &planned, .codec = &malformed, .rounds = 1};
-    malformed.decode = refuse_chunk;
-    if (!can_run(rf_method_info_find(methods[_i]))) {
+    if (!can_run(rf_method_info_find(method))) {
         return;
     }
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(more, sizeof(more), _i == 1 ? ", 'disk': {'folder': '%s'}" : "",
-             folder);
-    make(&planned, &meshes[6], methods[_i], "send_recv", more);
-    what.method = rf_method_find(methods[_i], &planned.err);
-    ck_assert_uint_gt(planned_case_run(&what), 0);
-    assert_says(what.why, "malformed chunk of op ");
+    snprintf(all, sizeof(all), "%s, 'disk': {'folder': '%s'}", more, folder);
+    make(&planned, &meshes[6], method, "send_recv", all);
+    what->planned = &planned;
+    what->method = rf_method_find(method, &planned.err);
+    ck_assert_uint_gt(planned_case_run(what), 0);
+    assert_says(what->why, " a chunk of op ");
+    assert_says(what->why, why);
     ck_assert_int_eq(rmdir(folder), 0);
+}
+
+static const char *const carriers[] = {"tcp", "disk", "ucx"};
+
+LOOP_TEST(test_a_malformed_chunk_ends_the_refit, 3)
+{
+    struct rf_codec malformed = xor_codec;
+    malformed.decode = refuse_chunk;
+    refused(carriers[_i], "",
+            &(struct planned_case){.codec = &malformed, .rounds = 1},
+            "that is malformed");
+}
+
+/* As would be one that has missed an iteration. */
+LOOP_TEST(test_a_rank_with_other_weights_ends_the_refit, 3)
+{
+    refused(carriers[_i],
+            ", 'update': {'density': 0.1}, 'encoding': 'auto+diff'",
+            &(struct planned_case){.stale = true, .rounds = 1},
+            "which this rank does not hold");
 }
 
 LOOP_TEST(test_host_conforms_taking_turns, RF_ARRAY_SIZE(meshes))

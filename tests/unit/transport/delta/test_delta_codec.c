@@ -115,6 +115,7 @@ static void make_world(struct world *world, uint64_t seed, uint32_t density,
                world->ops.bytes[r][RF_MEM_INFER]);
         world->codec[r] = rf_delta_codec_create(&how);
         ck_assert_ptr_nonnull(world->codec[r]);
+        rf_delta_codec_hold(world->codec[r], VERSION - 1);
     }
     step(world, density, VERSION);
 }
@@ -150,7 +151,7 @@ static uint64_t carry(struct world *world, const struct rf_op *op)
         from.codec->encode(&from, src, &chunk, wire);
         ck_assert(rf_coder_takes(&to, &chunk));
         ck_assert_uint_eq(chunk.items % to.width, 0);
-        ck_assert(to.codec->decode(&to, &chunk, wire, dst));
+        ck_assert_ptr_null(to.codec->decode(&to, &chunk, wire, dst));
         at += chunk.items;
         bytes += chunk.bytes;
     }
@@ -275,6 +276,7 @@ static void make_one(struct one_op *one, enum rf_encoding encoding)
                                      .bytes = sizeof(one->now),
                                      .unit = 2,
                                      .zstd = zstd});
+    rf_delta_codec_hold(one->codec, VERSION - 1);
     rf_delta_codec_begin(one->codec, VERSION);
     rf_coder_of(&one->op, rf_delta_codec_of(one->codec), &one->coder);
     one->chunk =
@@ -283,10 +285,15 @@ static void make_one(struct one_op *one, enum rf_encoding encoding)
     ck_assert_uint_eq(one->chunk.items, sizeof(one->now));
 }
 
-static bool take(struct one_op *one)
+static const char *refusal(struct one_op *one)
 {
     return one->coder.codec->decode(&one->coder, &one->chunk, one->wire,
                                     one->there);
+}
+
+static bool take(struct one_op *one)
+{
+    return refusal(one) == NULL;
 }
 
 /* What did not change is not written: it keeps what it holds, even if that is
@@ -384,9 +391,49 @@ TEST(test_a_chunk_of_another_version_is_refused)
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
     make_one(one, RF_ENCODING_GAP8_DIFF);
     rf_delta_codec_begin(one->codec, VERSION + 1);
-    ck_assert(!take(one));
+    assert_says(refusal(one), "belongs to another iteration");
     rf_delta_codec_begin(one->codec, VERSION);
     ck_assert(take(one));
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* So would changes of other weights than the rank holds: none, or those of an
+ * iteration that it missed. */
+LOOP_TEST(test_a_chunk_without_its_base_is_refused, RF_ENCODINGS - 1)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, (enum rf_encoding)(_i + 1));
+    for (uint32_t held = 0; held < VERSION + 2; held++) {
+        rf_delta_codec_hold(one->codec, held);
+        if (held == VERSION - 1) {
+            continue;
+        }
+        assert_says(refusal(one), "which this rank does not hold");
+        ck_assert_mem_eq(one->there + 5, (uint16_t[]){(uint16_t)rf_mix64(5)},
+                         2);
+    }
+    rf_delta_codec_hold(one->codec, VERSION - 1);
+    ck_assert(take(one));
+    rf_delta_codec_commit(one->codec);
+    assert_says(refusal(one), "which this rank does not hold");
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* Whoever has sent nothing yet sends all, which anybody may take. */
+TEST(test_without_a_base_all_elements_travel)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_GAP8_DIFF);
+    memset(one->there, 0xAB, sizeof(one->there));
+    for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items) {
+        one->chunk =
+            (struct rf_chunk){at, sizeof(one->now) - at, RF_CHUNK_BYTES};
+        rf_delta_codec_hold(one->codec, 0);
+        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+        rf_delta_codec_hold(one->codec, VERSION + 5);
+        ck_assert(take(one));
+    }
+    ck_assert_mem_eq(one->there, one->now, sizeof(one->now));
     rf_delta_codec_destroy(one->codec);
 }
 
@@ -425,12 +472,13 @@ TEST(test_a_part_of_what_came_is_not_taken_for_the_whole)
                                      .world = &world,
                                      .rank = 1,
                                      .unit = 2});
+    rf_delta_codec_hold(relay, VERSION - 1);
     rf_delta_codec_begin(relay, VERSION);
     rf_coder_of(&ops[0], rf_delta_codec_of(relay), &coder);
     for (uint64_t at = 0; at < sizeof(one->now);) {
         struct rf_chunk chunk = {at, sizeof(one->now) - at, RF_CHUNK_BYTES};
         one->coder.codec->encode(&one->coder, one->now, &chunk, wire);
-        ck_assert(coder.codec->decode(&coder, &chunk, wire, held));
+        ck_assert_ptr_null(coder.codec->decode(&coder, &chunk, wire, held));
         at += chunk.items;
     }
     ck_assert_mem_eq(held, one->now, sizeof(held));
@@ -438,7 +486,8 @@ TEST(test_a_part_of_what_came_is_not_taken_for_the_whole)
     for (uint64_t at = 0; at < sizeof(held) / 2;) {
         struct rf_chunk chunk = {at, sizeof(held) / 2 - at, RF_CHUNK_BYTES};
         coder.codec->encode(&coder, held + 32768, &chunk, wire);
-        ck_assert(coder.codec->decode(&coder, &chunk, wire, there + 32768));
+        ck_assert_ptr_null(
+            coder.codec->decode(&coder, &chunk, wire, there + 32768));
         at += chunk.items;
     }
     ck_assert_mem_eq(there + 32768, one->now + 32768, sizeof(held) / 2);
@@ -499,9 +548,11 @@ TEST(test_a_compressed_block_needs_zstd)
     struct rf_coder coder;
     make_one(one, RF_ENCODING_XOR_ZSTD);
     without = rf_delta_codec_create(&how);
+    rf_delta_codec_hold(without, VERSION - 1);
     rf_delta_codec_begin(without, VERSION);
     rf_coder_of(&one->op, rf_delta_codec_of(without), &coder);
-    ck_assert(!coder.codec->decode(&coder, &one->chunk, one->wire, one->there));
+    assert_says(coder.codec->decode(&coder, &one->chunk, one->wire, one->there),
+                RF_CHUNK_MALFORMED);
     ck_assert(take(one));
     rf_delta_codec_destroy(without);
     rf_delta_codec_destroy(one->codec);

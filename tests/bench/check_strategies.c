@@ -1,7 +1,8 @@
 /*
  * Every strategy with every method of host memory on all mesh pairs of
  * tests/lib/mesh_pairs.c, in one node and over three, each byte compared with
- * the pattern. A combination that cannot work has to be refused before anything
+ * the pattern; and with every encoding of changes and width of elements, on one
+ * of these pairs after the other. A combination that cannot work has to be refused before anything
  * starts, with the reason, and is counted apart.
  *
  *     check-strategies [JOBS [TEXT]]     only combinations with TEXT in
@@ -35,6 +36,7 @@ struct trial {
     const struct rf_method_info *method;
     enum rf_strategy strategy;
     uint32_t n_nodes;
+    enum rf_encoding encoding;
     char name[256];
 };
 
@@ -48,6 +50,8 @@ static const struct rf_method_info *methods[RF_METHOD_COUNT];
 static uint32_t n_methods;
 /* "auto" becomes one of these before ranks have a plan. */
 static const uint32_t n_strategies = RF_STRATEGIES;
+/* One of each width. */
+static const enum rf_dtype dtypes[] = {RF_U8, RF_BF16, RF_F32, RF_F64};
 
 /* Everything that can be named, as far as this machine can run it. */
 static void list_axes(void)
@@ -61,24 +65,38 @@ static void list_axes(void)
     }
 }
 
+/* Rounds over methods, strategies and worlds: one on each mesh pair, then one
+ * with each encoding of each width. */
 static uint32_t count_trials(void)
 {
-    return (uint32_t)mesh_case_count() * n_methods * n_strategies * 2;
+    const uint32_t rounds =
+        (uint32_t)(mesh_case_count() +
+                   (RF_ENCODINGS - 1) * RF_ARRAY_SIZE(dtypes));
+    return rounds * n_methods * n_strategies * 2;
 }
 
 static void trial_at(uint32_t i, struct trial *out)
 {
+    const uint32_t n_meshes = (uint32_t)mesh_case_count();
+    const uint32_t round = i / (n_methods * n_strategies * 2);
+    const uint32_t way = round - n_meshes;
     char mesh[160];
+    mesh_case_at(round < n_meshes ? round : (7 * round + i) % n_meshes, true,
+                 &out->mesh);
+    out->encoding = RF_ENCODING_DENSE;
+    if (round >= n_meshes) {
+        out->encoding = (enum rf_encoding)(1 + way / RF_ARRAY_SIZE(dtypes));
+        out->mesh.dtype = rf_dtype_name(dtypes[way % RF_ARRAY_SIZE(dtypes)]);
+    }
     out->n_nodes = i % 2 == 0 ? 1 : N_NODES;
     i /= 2;
     out->strategy = (enum rf_strategy)(i % n_strategies);
-    i /= n_strategies;
-    out->method = methods[i % n_methods];
-    mesh_case_at(i / n_methods, true, &out->mesh);
+    out->method = methods[i / n_strategies % n_methods];
     mesh_case_name(&out->mesh, mesh, sizeof(mesh));
-    snprintf(out->name, sizeof(out->name), "%s, %s, %u %s: %s",
+    snprintf(out->name, sizeof(out->name), "%s, %s, %u %s, %s: %s",
              out->method->name, rf_strategy_name(out->strategy), out->n_nodes,
-             out->n_nodes == 1 ? "node" : "nodes", mesh);
+             out->n_nodes == 1 ? "node" : "nodes",
+             rf_encoding_name(out->encoding), mesh);
 }
 
 static bool fails(const struct trial *trial, const char *why)
@@ -91,16 +109,17 @@ static bool fails(const struct trial *trial, const char *why)
 static enum rf_status plan_trial(const struct trial *trial, const char *folder,
                                  struct planned *out)
 {
-    char members[512], scenario[1024];
+    char members[512], scenario[1280];
     uint32_t slots[N_NODES] = {0}, need, total;
     enum rf_status status;
     mesh_case_members(&trial->mesh, members, sizeof(members));
     snprintf(scenario, sizeof(scenario),
              "{\"name\": \"trial\", %s, \"method\": \"%s\", \"strategy\":"
              " \"%s\", \"bucket_bytes\": 65536, \"chunk_bytes\": 4096,"
-             " \"disk\": {\"folder\": \"%s\"}}",
+             " \"disk\": {\"folder\": \"%s\"}, \"update\": {\"density\": 0.1},"
+             " \"encoding\": \"%s\"}",
              members, trial->method->name, rf_strategy_name(trial->strategy),
-             folder);
+             folder, rf_encoding_name(trial->encoding));
     status = planned_make(out, trial->mesh.model, scenario, NULL, 0);
     if (status != RF_OK) {
         return status;
@@ -250,9 +269,9 @@ static bool sum_up(const struct board *board, uint32_t n, int64_t started_ns)
                methods[i]->name, passed[i], refused[i]);
     }
     printf("%zu mesh pairs and modes, %u strategies, worlds of 1 and %d nodes, "
-           "%.0f s\n",
-           mesh_case_count(), n_strategies, N_NODES,
-           (double)(rf_now_ns() - started_ns) / 1e9);
+           "%d encodings, %zu widths, %.0f s\n",
+           mesh_case_count(), n_strategies, N_NODES, RF_ENCODINGS - 1,
+           RF_ARRAY_SIZE(dtypes), (double)(rf_now_ns() - started_ns) / 1e9);
     printf("%u passed, %u failed, %u refused\n", counts[PASSED], counts[FAILED],
            counts[REFUSED]);
     free(passed);

@@ -127,9 +127,12 @@ bool mesh_case_at(size_t i, bool small, struct mesh_case *out)
             i -= n;
             continue;
         }
-        *out =
-            (struct mesh_case){pair->origin, pair->model, pair->from, pair->to,
-                               i == 0 && (pair->modes & COLOCATED) != 0};
+        *out = (struct mesh_case){pair->origin,
+                                  pair->model,
+                                  pair->from,
+                                  pair->to,
+                                  i == 0 && (pair->modes & COLOCATED) != 0,
+                                  NULL};
         if (small && (pair->modes & LARGE) != 0) {
             shrink(&out->from);
             shrink(&out->to);
@@ -187,15 +190,21 @@ void mesh_case_name(const struct mesh_case *what, char *out, size_t size)
     char from[64], to[64];
     side_text(&what->from, true, from, sizeof(from));
     side_text(&what->to, true, to, sizeof(to));
-    snprintf(out, size, "%s → %s, %s (%s)", from, to,
-             what->colocated ? "colocated" : "disaggregated", what->origin);
+    snprintf(out, size, "%s → %s, %s (%s%s%s)", from, to,
+             what->colocated ? "colocated" : "disaggregated", what->origin,
+             what->dtype != NULL ? ", " : "",
+             what->dtype != NULL ? what->dtype : "");
 }
 
 void mesh_case_members(const struct mesh_case *what, char *out, size_t size)
 {
-    char from[128], to[128];
+    char from[128], to[128], dtype[64] = "";
     side_text(&what->from, false, from, sizeof(from));
     side_text(&what->to, false, to, sizeof(to));
-    snprintf(out, size, "'mode': '%s', 'train': {%s}, 'infer': {%s}",
-             what->colocated ? "colocated" : "disaggregated", from, to);
+    if (what->dtype != NULL) {
+        snprintf(dtype, sizeof(dtype), ", 'dtype': '%s'", what->dtype);
+    }
+    snprintf(out, size, "'mode': '%s', 'train': {%s%s}, 'infer': {%s%s}",
+             what->colocated ? "colocated" : "disaggregated", from, dtype, to,
+             dtype);
 }

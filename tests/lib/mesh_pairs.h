@@ -21,6 +21,7 @@ struct mesh_case {
     const char *model;  /* JSON text of an inline model that fits */
     struct mesh_sizes from, to;
     bool colocated;
+    const char *dtype; /* of both sides; NULL: the model's */
 };
 
 /* The i-th case; false when there are no more. With `small`, the pairs for

@@ -117,6 +117,20 @@ static uint64_t memory_of(const struct rf_scenario *scenario)
            rf_schedule_memory(scenario->schedule);
 }
 
+/* Warns, of the first of such scenarios, that its encoding has no effect. */
+static void warn_of_staging(const struct rf_scenario *scenario, bool *warned)
+{
+    const struct rf_spec *spec = scenario->spec;
+    if (!*warned && spec->encoding != RF_ENCODING_DENSE &&
+        scenario->schedule->stage_bytes != NULL) {
+        rf_warn("scenario %s: strategy %s moves whole weights whatever the "
+                "encoding, through staging that holds none before: choose "
+                "another strategy to move only what changed",
+                spec->name, rf_strategy_name(spec->strategy));
+        *warned = true;
+    }
+}
+
 static void keep(struct rf_scenario_set *scenarios,
                  struct rf_scenario *scenario)
 {
@@ -154,6 +168,7 @@ static enum rf_status plan_all(const struct rf_config *config,
 {
     struct rf_scenario_set *scenarios = rf_xcalloc(1, sizeof(*scenarios));
     enum rf_status status = RF_OK;
+    bool warned = false;
     *scenarios = (struct rf_scenario_set){
         .config = config,
         .model = model,
@@ -166,6 +181,7 @@ static enum rf_status plan_all(const struct rf_config *config,
                      : build_late(config, model, i, &scenario, err);
         if (scenario != NULL) {
             note(scenario);
+            warn_of_staging(scenario, &warned);
             keep(scenarios, scenario);
         }
     }

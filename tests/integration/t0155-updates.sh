@@ -61,10 +61,12 @@ test_every_method_and_every_strategy_is_verified() {
     cluster '"update": {"density": 0.05}, "encoding": "auto+diff",
              "method": "tcp", "strategy": '"$strategies"
     coord_exits 0 cluster.json -o by-strategy
+    expect_text err 'scenario x-strategy=gather_broadcast: strategy gather_broadcast moves whole weights whatever the encoding'
     cluster '"update": {"density": 0.05}, "encoding": "auto+diff",
              "method": ["host", "shm", "disk", "ucx"], "disk": {"folder": "'"$PWD"'"},
              "strategy": "broadcast"'
     coord_exits 0 cluster.json -o by-method
+    expect_no_text err 'whatever the encoding'
     files=(by-*/*/x-*.json)
     [ ${#files[@]} = $((4 + $(jq length <<<"$strategies"))) ] ||
         fail "members are missing"

@@ -2,8 +2,8 @@
  * `refit-coord check`: everything that can be known before a run. Plans all
  * scenarios, starts the agents, collects their reports about the nodes, has
  * nodes try to reach each other, compares clocks briefly, and stops the agents.
- * If only nodes have the model's checkpoint, asks them for its headers and
- * plans the scenarios after that. Measures and stores nothing.
+ * Asks nodes for the headers of checkpoints that only they have; if the model's
+ * is one of them, plans the scenarios after that. Measures and stores nothing.
  *
  *     JOINING → REACHING → (INSPECTING →) CLOCKS → STOPPING
  *
@@ -47,7 +47,7 @@ struct check_app {
     struct rf_config *config;
     struct rf_model *model;
     struct rf_scenario_set *scenarios;    /* NULL: planning failed */
-    struct rf_preflight_inspect *inspect; /* NULL: the checkpoint is here */
+    struct rf_preflight_inspect *inspect; /* NULL: checkpoints are here */
     struct rf_reach_pairs *pairs;
     struct rf_findings findings;
     enum check_state state;
@@ -93,9 +93,17 @@ static void go_on(struct check_app *check, enum check_state state, uint64_t ms)
     uv_timer_start(&check->timer, timer_cb, ms, 0);
 }
 
+static void ask_for_headers(struct check_app *check);
+
 static void act_on_headers(struct check_app *check, enum rf_verdict verdict)
 {
-    if (check->state == CHECK_INSPECTING && verdict != RF_VERDICT_GO_ON) {
+    if (check->state != CHECK_INSPECTING || verdict == RF_VERDICT_GO_ON) {
+        return;
+    }
+    if (verdict == RF_VERDICT_NEXT &&
+        rf_preflight_inspect_more(check->inspect)) {
+        ask_for_headers(check);
+    } else {
         check->headers = verdict;
         go_on(check, CHECK_CLOCKS, CLOCKS_MS);
     }
@@ -402,6 +410,7 @@ static enum rf_status plan(struct check_app *check, struct rf_err *err)
 {
     RF_TRY(rf_scenario_set_plan(check->config, check->model, RF_SCENARIOS_BYTES,
                                 &check->scenarios, err));
+    RF_TRY(rf_config_check_updates(check->config, check->model, true, err));
     for (size_t i = 0; i < check->config->n_scenarios; i++) {
         struct rf_scenario *scenario;
         RF_TRY(rf_scenario_set_take(check->scenarios, i, &scenario, err));
@@ -416,9 +425,10 @@ static enum rf_status load(struct check_app *check, struct rf_err *err)
 {
     RF_TRY(rf_load(check->cli, true, &check->config, &check->model, err));
     check->pairs = rf_reach_pairs_create(check->config);
-    return check->model == NULL ? rf_preflight_inspect_create(
-                                      check->config, &check->inspect, err)
-                                : plan(check, err);
+    if (check->model != NULL) {
+        RF_TRY(plan(check, err));
+    }
+    return rf_preflight_inspect_create(check->config, &check->inspect, err);
 }
 
 /* Plans with the headers from the nodes, if usable. Lost nodes are already
@@ -432,7 +442,7 @@ static enum rf_status plan_late(struct check_app *check, struct rf_err *err)
                             check->config->node_names[i], "%s", why);
         }
     }
-    if (check->headers != RF_VERDICT_NEXT) {
+    if (check->headers != RF_VERDICT_NEXT || check->model != NULL) {
         return RF_OK;
     }
     rf_config_add_headers(check->config,

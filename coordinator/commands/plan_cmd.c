@@ -90,6 +90,7 @@ static int plan_cluster(const struct rf_cli *cli, json_t *document,
     if (status == RF_OK && model == NULL) { /* only nodes have it */
         status = rf_load_model(config, &model, err);
     }
+    RF_THEN(status, rf_config_check_updates(config, model, false, err));
     if (status == RF_OK && !cli->json && needs_model(config)) {
         rf_plan_print_model(model);
     }

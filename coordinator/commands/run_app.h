@@ -30,10 +30,11 @@ struct rf_run_app {
     const struct rf_cli *cli;
     struct rf_config *config;
     struct rf_model *model;
-    struct rf_scenario_set *scenarios; /* planned and left to run; NULL, like
-                                          the model, until `inspect` is done */
+    struct rf_scenario_set *scenarios; /* planned and left to run; NULL, like a
+                                          model that only nodes have, until
+                                          `inspect` is done */
     struct rf_preflight_inspect
-        *inspect;      /* for a checkpoint that only nodes have */
+        *inspect;      /* for checkpoints that only nodes have, or NULL */
     json_t *libraries; /* of the head */
     struct rf_results *results;
     struct rf_trace_file *trace; /* for --trace, until stored */

@@ -174,8 +174,10 @@ static void plan_all(void *data)
 {
     struct rf_run_app *app = data;
     if (rf_load_model(app->config, &app->model, &app->why) == RF_OK &&
-        rf_scenario_set_plan_late(app->config, app->model, RF_SCENARIOS_BYTES,
-                                  &app->scenarios, &app->why) != RF_OK) {
+        (rf_config_check_updates(app->config, app->model, true, &app->why) !=
+             RF_OK ||
+         rf_scenario_set_plan_late(app->config, app->model, RF_SCENARIOS_BYTES,
+                                   &app->scenarios, &app->why) != RF_OK)) {
         rf_model_destroy(app->model);
         app->model = NULL;
     }
@@ -332,10 +334,12 @@ static struct rf_msg_hook *read_hook(const char *variable)
 static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
 {
     RF_TRY(rf_load(app->cli, true, &app->config, &app->model, err));
-    return app->model == NULL
-               ? rf_preflight_inspect_create(app->config, &app->inspect, err)
-               : rf_scenario_set_plan(app->config, app->model,
-                                      RF_SCENARIOS_BYTES, &app->scenarios, err);
+    if (app->model != NULL) {
+        RF_TRY(rf_scenario_set_plan(app->config, app->model, RF_SCENARIOS_BYTES,
+                                    &app->scenarios, err));
+        RF_TRY(rf_config_check_updates(app->config, app->model, true, err));
+    }
+    return rf_preflight_inspect_create(app->config, &app->inspect, err);
 }
 
 static void create_run(struct rf_run_app *app, struct rf_msg_hooks *test)

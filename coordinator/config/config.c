@@ -105,7 +105,10 @@ static void place_folders(const struct rf_config *config,
         const char *folder =
             json_string_value(json_object_get(object, folders[i][1]));
         if (folder != NULL && folder[0] != '\0') {
-            char *path = rf_paths_absolute(config->folder, folder);
+            char *path =
+                strcmp(folders[i][0], "update") == 0
+                    ? rf_config_place_checkpoint(config->folder, folder)
+                    : rf_paths_absolute(config->folder, folder);
             json_object_set_new(object, folders[i][1], json_string(path));
             free(path);
         }

@@ -15,6 +15,7 @@
 #include "coordinator/config/links/timeline.h"
 #include "coordinator/config/nodes/launch_settings.h"
 #include "coordinator/config/overrides.h"
+#include "planner/model/model.h"
 
 #define RF_CONFIG_MAX_BYTES                                                    \
     ((size_t)68 << 20)               /* a model's manifest may be inline */
@@ -124,7 +125,23 @@ const char *rf_config_checkpoint(const struct rf_config *config);
  * them on a node. */
 void rf_config_add_headers(struct rf_config *config, json_t *headers);
 
-/* Time limit for a node to read them, in seconds. */
+/* "from" and "to": keys of "update" that name a checkpoint; then NULL. */
+extern const char *const rf_config_update_keys[];
+
+/* The absolute path at such a key of scenario `index`, if this machine lacks
+ * that folder; NULL: it has it, or there is no such key. */
+const char *rf_config_missing_update(const struct rf_config *config,
+                                     size_t index, const char *key);
+
+/* Compares the headers of all checkpoints of updates with the model's.
+ * RF_ERR_CONFIG names file, JSON path and folder: it cannot be read, has other
+ * tensors, or is missing here unless nodes are `asked` for it. May wait for a
+ * file server. */
+enum rf_status rf_config_check_updates(const struct rf_config *config,
+                                       const struct rf_model *model, bool asked,
+                                       struct rf_err *err) RF_MUST_CHECK;
+
+/* Time limit for a node to read a checkpoint's headers, in seconds. */
 uint32_t rf_config_inspect_limit_s(const struct rf_config *config);
 
 /* Time limit for all nodes together to join, in seconds. */

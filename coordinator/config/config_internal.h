@@ -45,6 +45,10 @@ enum rf_status rf_config_read_own_models(const struct rf_jnode *root,
                                          struct rf_config *config,
                                          struct rf_err *err) RF_MUST_CHECK;
 
+/* config_updates.c: the absolute path of a checkpoint's folder; of a model of
+ * the Hub in this machine's cache, unless the folder exists. malloc'ed. */
+char *rf_config_place_checkpoint(const char *folder, const char *said);
+
 /* Keeps `text` (taken) until the configuration is destroyed. */
 const char *rf_config_keep(struct rf_config *config, char *text);
 

@@ -1,7 +1,8 @@
 /*
  * Headers of a checkpoint from the nodes. See inspect.h.
  *
- * The first node of the first scenario's training side sends the headers. The
+ * For each folder, the first node of the training side of the first scenario
+ * that reads it sends the headers if they are of the model's checkpoint. The
  * others are compared with it file by file once all have answered, so the order
  * of answers does not matter.
  */
@@ -15,21 +16,87 @@
 #include "planner/scenario/world.h"
 
 struct inspected_node {
-    bool asked, decided;
+    bool decided;
     struct rf_msg_headers said; /* once `decided`, if it has answered */
     char *error;
 };
 
+struct inspected_folder {
+    char *path;         /* in the file: "$.model.checkpoint" */
+    const char *folder; /* of the configuration */
+    bool *asked;        /* by node */
+    uint32_t source;    /* the node that others are compared with; RF_NONE:
+                           none yet */
+};
+
 struct rf_preflight_inspect {
     const struct rf_config *config;
-    struct inspected_node *members;
-    uint32_t source; /* the node that sends the headers; RF_NONE: none yet */
-    json_t *headers; /* as sent; NULL: nothing yet */
+    struct inspected_folder *folders;
+    size_t n_folders, cap_folders;
+    size_t at;                      /* the folder that nodes are asked for */
+    bool whole;                     /* the first is the model's */
+    struct inspected_node *members; /* their answers */
+    json_t *headers;                /* as sent; NULL: nothing yet */
 };
+
+static const struct inspected_folder *
+folder_of(const struct rf_preflight_inspect *inspect)
+{
+    return &inspect->folders[inspect->at];
+}
 
 /* --- Nodes to ask --------------------------------------------------------- */
 
+/* A folder, named at `path` (taken) for the first time or again. */
+static size_t add_folder(struct rf_preflight_inspect *inspect,
+                         const char *folder, char *path)
+{
+    struct inspected_folder new = {
+        .path = path, .folder = folder, .source = RF_NONE};
+    for (size_t i = 0; i < inspect->n_folders; i++) {
+        if (strcmp(inspect->folders[i].folder, folder) == 0) {
+            free(path);
+            return i;
+        }
+    }
+    new.asked = rf_xcalloc(inspect->config->n_nodes, sizeof(*new.asked));
+    RF_PUSH(inspect->folders, inspect->n_folders, inspect->cap_folders, new);
+    return inspect->n_folders - 1;
+}
+
 /* Marks all nodes with ranks in either mesh, and the source. */
+static void ask_nodes_of(struct inspected_folder *folder,
+                         const struct rf_world *world)
+{
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        folder->asked[world->ranks[r].node] = true;
+    }
+    if (folder->source == RF_NONE) {
+        folder->source = world->ranks[world->rank_of[RF_TRAIN][0]].node;
+    }
+}
+
+/* The folders that the ranks of a scenario read. */
+static void add_folders(struct rf_preflight_inspect *inspect, size_t index,
+                        const struct rf_world *world)
+{
+    const struct rf_config *config = inspect->config;
+    if (inspect->whole) {
+        ask_nodes_of(&inspect->folders[0], world);
+    }
+    for (size_t k = 0; rf_config_update_keys[k] != NULL; k++) {
+        const char *key = rf_config_update_keys[k];
+        const char *folder = rf_config_missing_update(config, index, key);
+        if (folder != NULL) {
+            const size_t at =
+                add_folder(inspect, folder,
+                           rf_xasprintf("%s.update.%s",
+                                        config->scenarios[index].path, key));
+            ask_nodes_of(&inspect->folders[at], world);
+        }
+    }
+}
+
 static enum rf_status add_scenario(struct rf_preflight_inspect *inspect,
                                    size_t index, struct rf_err *err)
 {
@@ -48,12 +115,7 @@ static enum rf_status add_scenario(struct rf_preflight_inspect *inspect,
                     config->scenarios[index].name);
         goto free_spec;
     }
-    for (uint32_t r = 0; r < world->n_ranks; r++) {
-        inspect->members[world->ranks[r].node].asked = true;
-    }
-    if (inspect->source == RF_NONE) {
-        inspect->source = world->ranks[world->rank_of[RF_TRAIN][0]].node;
-    }
+    add_folders(inspect, index, world);
     rf_world_destroy(world);
 free_spec:
     rf_spec_destroy(spec);
@@ -67,7 +129,11 @@ enum rf_status rf_preflight_inspect_create(const struct rf_config *config,
     struct rf_preflight_inspect *inspect = rf_xcalloc(1, sizeof(*inspect));
     inspect->config = config;
     inspect->members = rf_xcalloc(config->n_nodes, sizeof(*inspect->members));
-    inspect->source = RF_NONE;
+    inspect->whole = rf_config_checkpoint(config) != NULL;
+    if (inspect->whole) {
+        add_folder(inspect, rf_config_checkpoint(config),
+                   rf_xasprintf("%s.checkpoint", config->model_path));
+    }
     for (size_t i = 0; i < config->n_scenarios; i++) {
         enum rf_status status = add_scenario(inspect, i, err);
         if (status != RF_OK) {
@@ -75,8 +141,19 @@ enum rf_status rf_preflight_inspect_create(const struct rf_config *config,
             return status;
         }
     }
+    if (inspect->n_folders == 0) {
+        rf_preflight_inspect_destroy(inspect);
+        inspect = NULL;
+    }
     *out = inspect;
     return RF_OK;
+}
+
+static void forget(struct inspected_node *member)
+{
+    rf_schema_free(&rf_msg_headers_schema, &member->said);
+    free(member->error);
+    *member = (struct inspected_node){.decided = false};
 }
 
 void rf_preflight_inspect_destroy(struct rf_preflight_inspect *inspect)
@@ -85,24 +162,48 @@ void rf_preflight_inspect_destroy(struct rf_preflight_inspect *inspect)
         return;
     }
     for (uint32_t i = 0; i < inspect->config->n_nodes; i++) {
-        rf_schema_free(&rf_msg_headers_schema, &inspect->members[i].said);
-        free(inspect->members[i].error);
+        forget(&inspect->members[i]);
     }
+    for (size_t i = 0; i < inspect->n_folders; i++) {
+        free(inspect->folders[i].path);
+        free(inspect->folders[i].asked);
+    }
+    free(inspect->folders);
     free(inspect->members);
     json_decref(inspect->headers);
     free(inspect);
 }
 
+/* The headers themselves, not only their digests. */
+static bool sends_headers(const struct rf_preflight_inspect *inspect,
+                          uint32_t node)
+{
+    return inspect->whole && inspect->at == 0 &&
+           node == folder_of(inspect)->source;
+}
+
 bool rf_preflight_inspect_ask(const struct rf_preflight_inspect *inspect,
                               uint32_t node, struct rf_msg *out)
 {
-    if (!inspect->members[node].asked) {
+    if (!folder_of(inspect)->asked[node]) {
         return false;
     }
     rf_msg_init(out, RF_MSG_INSPECT);
-    out->inspect.folder = rf_xstrdup(rf_config_checkpoint(inspect->config));
-    out->inspect.whole = node == inspect->source;
+    out->inspect.folder = rf_xstrdup(folder_of(inspect)->folder);
+    out->inspect.whole = sends_headers(inspect, node);
     out->inspect.timeout_s = rf_config_inspect_limit_s(inspect->config);
+    return true;
+}
+
+bool rf_preflight_inspect_more(struct rf_preflight_inspect *inspect)
+{
+    if (inspect->at + 1 == inspect->n_folders) {
+        return false;
+    }
+    inspect->at++;
+    for (uint32_t i = 0; i < inspect->config->n_nodes; i++) {
+        forget(&inspect->members[i]);
+    }
     return true;
 }
 
@@ -124,19 +225,19 @@ static const char *digest_of(const struct rf_text_pairs *digests,
 /* Reports the first file that differs, or that only one of the two has. */
 static void compare(const struct rf_preflight_inspect *inspect, uint32_t node)
 {
+    const struct inspected_folder *of = folder_of(inspect);
     const struct rf_text_pairs *right =
-        &inspect->members[inspect->source].said.digests;
+        &inspect->members[of->source].said.digests;
     struct inspected_node *member = &inspect->members[node];
-    const char *folder = rf_config_checkpoint(inspect->config);
-    const char *host = inspect->config->node_names[inspect->source];
+    const char *host = inspect->config->node_names[of->source];
     for (size_t i = 0; i < right->n && member->error == NULL; i++) {
         const char *file = right->list[i].key;
         const char *own = digest_of(&member->said.digests, file);
         if (own == NULL || strcmp(own, digest_of(right, file)) != 0) {
             member->error = rf_xasprintf(
-                "%s/%s: %s %s: the folder must hold the same checkpoint on all "
-                "nodes",
-                folder, file,
+                "%s: %s/%s: %s %s: the folder must hold the same checkpoint on "
+                "all nodes",
+                of->path, of->folder, file,
                 own == NULL ? "is missing, but exists on"
                             : "differs from that on",
                 host);
@@ -147,26 +248,33 @@ static void compare(const struct rf_preflight_inspect *inspect, uint32_t node)
         const char *file = member->said.digests.list[i].key;
         if (digest_of(right, file) == NULL) {
             member->error =
-                rf_xasprintf("%s/%s: does not exist on %s: the folder must "
+                rf_xasprintf("%s: %s/%s: does not exist on %s: the folder must "
                              "hold the same checkpoint on all nodes",
-                             folder, file, host);
+                             of->path, of->folder, file, host);
         }
     }
+}
+
+static bool is_awaited(const struct rf_preflight_inspect *inspect,
+                       uint32_t node)
+{
+    return folder_of(inspect)->asked[node] && !inspect->members[node].decided;
 }
 
 /* The verdict once all have answered. */
 static enum rf_verdict judge(struct rf_preflight_inspect *inspect)
 {
+    const struct inspected_folder *of = folder_of(inspect);
     enum rf_verdict verdict = RF_VERDICT_NEXT;
     for (uint32_t i = 0; i < inspect->config->n_nodes; i++) {
-        if (inspect->members[i].asked && !inspect->members[i].decided) {
+        if (is_awaited(inspect, i)) {
             return RF_VERDICT_GO_ON;
         }
     }
     for (uint32_t i = 0; i < inspect->config->n_nodes; i++) {
         struct inspected_node *member = &inspect->members[i];
-        if (member->asked && member->error == NULL &&
-            inspect->headers != NULL) {
+        if (of->asked[i] && member->error == NULL &&
+            inspect->members[of->source].error == NULL) {
             compare(inspect, i);
         }
         if (member->error != NULL) {
@@ -177,12 +285,6 @@ static enum rf_verdict judge(struct rf_preflight_inspect *inspect)
 }
 
 /* --- Answers -------------------------------------------------------------- */
-
-static bool is_awaited(const struct rf_preflight_inspect *inspect,
-                       uint32_t node)
-{
-    return inspect->members[node].asked && !inspect->members[node].decided;
-}
 
 enum rf_verdict rf_preflight_inspect_fail(struct rf_preflight_inspect *inspect,
                                           uint32_t node, const char *why)
@@ -221,16 +323,21 @@ enum rf_verdict rf_preflight_inspect_take(struct rf_preflight_inspect *inspect,
         return RF_VERDICT_GO_ON;
     }
     if (headers->error != NULL) {
-        return rf_preflight_inspect_fail(inspect, node, headers->error);
+        char *why = rf_xasprintf("%s, which ranks read on their nodes: %s",
+                                 folder_of(inspect)->path, headers->error);
+        const enum rf_verdict verdict =
+            rf_preflight_inspect_fail(inspect, node, why);
+        free(why);
+        return verdict;
     }
     if (headers->digests.n == 0 ||
-        (node == inspect->source && headers->headers == NULL)) {
+        (sends_headers(inspect, node) && headers->headers == NULL)) {
         return rf_preflight_inspect_fail(
             inspect, node, "its HEADERS lacks what INSPECT asked for");
     }
     member->decided = true;
     rf_schema_copy(&rf_msg_headers_schema, headers, &member->said);
-    if (node == inspect->source) {
+    if (sends_headers(inspect, node)) {
         inspect->headers = take_headers(inspect, headers->headers);
     }
     return judge(inspect);
@@ -246,7 +353,7 @@ rf_preflight_inspect_silence(struct rf_preflight_inspect *inspect,
         if (is_awaited(inspect, i)) {
             snprintf(why, sizeof(why),
                      "did not send the headers in %.300s within %lld s",
-                     rf_config_checkpoint(inspect->config), waited_s);
+                     folder_of(inspect)->folder, waited_s);
             verdict = rf_preflight_inspect_fail(inspect, i, why);
         }
     }

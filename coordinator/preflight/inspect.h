@@ -1,8 +1,9 @@
 /*
- * A checkpoint that only the nodes have: the nodes asked for the headers of its
- * files, and their answers. One node of the training side sends the headers.
- * All other nodes with ranks read the files to fill and to verify, so their
- * digests must agree.
+ * Checkpoints that only the nodes have, the model's and those of updates: the
+ * nodes asked for the headers of the files, one folder after the other, and
+ * their answers. One node of the training side sends the headers of the model's.
+ * All nodes with ranks read the files to fill and to verify, so their digests
+ * must agree.
  */
 #ifndef RF_COORDINATOR_PREFLIGHT_INSPECT_H
 #define RF_COORDINATOR_PREFLIGHT_INSPECT_H
@@ -16,15 +17,16 @@
 
 struct rf_preflight_inspect;
 
-/* `config` (borrowed) must have an rf_config_checkpoint(). RF_ERR_CONFIG if the
- * ranks of a scenario cannot be placed. */
+/* *out is NULL if this machine has all checkpoints of `config` (borrowed).
+ * RF_ERR_CONFIG if the ranks of a scenario cannot be placed. */
 enum rf_status rf_preflight_inspect_create(const struct rf_config *config,
                                            struct rf_preflight_inspect **out,
                                            struct rf_err *err) RF_MUST_CHECK;
 void rf_preflight_inspect_destroy(
     struct rf_preflight_inspect *inspect); /* or NULL */
 
-/* The INSPECT for a node, for rf_msg_free(); false: it is not asked. */
+/* The INSPECT of a folder for a node, for rf_msg_free(); false: it is not
+ * asked. */
 bool rf_preflight_inspect_ask(const struct rf_preflight_inspect *inspect,
                               uint32_t node, struct rf_msg *out);
 
@@ -43,11 +45,16 @@ enum rf_verdict
 rf_preflight_inspect_silence(struct rf_preflight_inspect *inspect,
                              long long waited_s);
 
-/* The error in a node's files or answer, with the folder; NULL: none. */
+/* After NEXT: goes on to another folder, to be asked for; false: that was the
+ * last one. */
+bool rf_preflight_inspect_more(struct rf_preflight_inspect *inspect);
+
+/* The error in a node's files or answer, with path and folder; NULL: none. */
 const char *
 rf_preflight_inspect_error(const struct rf_preflight_inspect *inspect,
                            uint32_t node);
-/* The headers, for rf_config_add_headers(), borrowed; after NEXT. */
+/* The headers of the model's checkpoint, for rf_config_add_headers(), borrowed;
+ * after the last NEXT. NULL: this machine has it. */
 json_t *
 rf_preflight_inspect_headers(const struct rf_preflight_inspect *inspect);
 

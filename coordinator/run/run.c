@@ -309,10 +309,15 @@ static void join_timeout(struct rf_run *run)
 
 static void act_on_inspect(struct rf_run *run, enum rf_verdict verdict)
 {
-    if (verdict == RF_VERDICT_NEXT) {
+    json_t *headers = rf_preflight_inspect_headers(run->with.inspect);
+    if (verdict == RF_VERDICT_NEXT &&
+        rf_preflight_inspect_more(run->with.inspect)) {
+        ask_for_headers(run);
+    } else if (verdict == RF_VERDICT_NEXT && headers == NULL) {
+        rf_run_next_scenario(run); /* planned already */
+    } else if (verdict == RF_VERDICT_NEXT) {
         rf_run_move(run, RUN_PLANNING, 0);
-        run->ops->inspected(rf_preflight_inspect_headers(run->with.inspect),
-                            run->data);
+        run->ops->inspected(headers, run->data);
     } else if (verdict == RF_VERDICT_ABORT) {
         run->tally.launch_failed = true;
         stop(run);

@@ -84,8 +84,8 @@ struct rf_run_options {
     /* Runs every scenario once more after its measurement, for a trace, in the
      * first of its repeats that this run begins. */
     bool trace;
-    /* Asks nodes for the headers of the model's checkpoint once all have
-     * joined; or NULL. */
+    /* Asks nodes for the headers of checkpoints once all have joined; or
+     * NULL. */
     struct rf_preflight_inspect *inspect;
     struct rf_msg_hooks *test; /* faults that ranks inject, or NULL */
 };

@@ -19,7 +19,7 @@ enum scope { OF_RUN, OF_ATTEMPT, OF_ITERATION };
     X(LAUNCHING, "launching", 60000, NULL, OF_RUN, LAUNCH,                     \
       TO(INSPECTING) | TO(STARTING) | TO(STOPPING))                            \
     X(INSPECTING, "inspecting", 60000, NULL, OF_RUN, LAUNCH,                   \
-      TO(PLANNING) | TO(STOPPING))                                             \
+      TO(INSPECTING) | TO(PLANNING) | TO(STARTING) | TO(STOPPING))             \
     X(PLANNING, "planning", 600000, NULL, OF_RUN, PLAN,                        \
       TO(STARTING) | TO(STOPPING))                                             \
     X(STORING, "storing", 0, NULL, OF_RUN, STORE, TO(STARTING) | TO(STOPPING)) \

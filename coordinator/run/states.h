@@ -2,7 +2,8 @@
  * The states of a run and their fixed properties.
  *
  * - IDLE → LAUNCHING → STARTING → PREPARING → PROBING → FILLING
- * - LAUNCHING → INSPECTING → PLANNING → STARTING: a checkpoint on the nodes
+ * - LAUNCHING → INSPECTING … → PLANNING → STARTING: checkpoints on the nodes;
+ *   no PLANNING where the model's is on the head
  * - FILLING → RUNNING → (VERIFYING →) FILLING … → (PROBING_AGAIN →) CLOSING
  * - VERIFYING → YARDSTICK → YARDSTICK → FILLING: yardsticks come after and
  *   before an iteration in turn; without any, PROBING_AGAIN

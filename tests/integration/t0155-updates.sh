@@ -142,21 +142,55 @@ test_checkpoints_of_two_models_are_refused() {
     two_checkpoints
     "$RF_TOP/tests/lib/make-checkpoint" other --layers 1 >/dev/null
     cluster '"update": {"from": "other"}'
-    coord_exits 1 cluster.json --set 'model={"checkpoint": "before"}'
-    expect_text err "rank [0-9]: .*/before has tensor model\.layers\.1\..*, .*/other has not"
-    coord_exits 1 cluster.json --set 'model={"checkpoint": "other"}' \
-        --set 'scenarios.*.update.from=before'
-    expect_text err "rank [0-9]: .*/before has tensor model\.layers\.1\..*, .*/other has not"
-    coord_exits 1 cluster.json --set 'model={"checkpoint": "before"}' \
-        --set 'scenarios.*.update.from=nonesuch'
-    expect_text err "rank [0-9]: update\.from: .*/nonesuch"
+    local command
+    for command in run plan check; do
+        coord_exits 2 "$command" cluster.json --set 'model={"checkpoint": "before"}'
+        expect_text err "[$]\.scenarios\[0\]\.update\.from: .*/before has tensor model\.layers\.1\..*, .*/other has not"
+        coord_exits 2 "$command" cluster.json \
+            --set 'model={"checkpoint": "other"}' \
+            --set 'scenarios.*.update.from=before'
+        expect_text err "[$]\.scenarios\[0\]\.update\.from: .*/before has tensor model\.layers\.1\..*, .*/other has not"
+    done
     "$RF_TOP/tests/lib/make-checkpoint" wide --hidden 256 >/dev/null
-    coord_exits 1 cluster.json --set 'model={"checkpoint": "before"}' \
-        --set 'scenarios.*.update={"from": "before", "to": "wide"}'
-    expect_text err 'update\.to: tensor .* has shape \[[0-9,]+\] in .*/before, \[[0-9,]+\] in .*/wide'
+    coord_exits 2 cluster.json --set 'model={"checkpoint": "before"}' \
+        --set 'scenarios.*.update={"from": "after", "to": "wide"}'
+    expect_text err '\$\.scenarios\[0\]\.update\.to: tensor .* has shape \[[0-9,]+\] in .*/before, \[[0-9,]+\] in .*/wide'
     coord_exits 2 cluster.json --set 'model={"checkpoint": "before"}' \
         --set 'scenarios.*.update.from=before'
     expect_text err 'the same folder, .*/before: nothing would change'
+}
+
+# A scenario of its own model is compared with that.
+test_a_checkpoint_that_is_missing_is_named_before_a_rank_starts() {
+    two_checkpoints
+    "$RF_TOP/tests/lib/make-checkpoint" other --layers 1 >/dev/null
+    cluster '"update": {"from": "nonesuch", "to": "after"}'
+    jq '.model = {checkpoint: "other"} |
+        .scenarios[0].model = {checkpoint: "before"}' cluster.json >own.json
+    coord_exits 2 plan own.json
+    expect_text err '\$\.scenarios\[0\]\.update\.from: .*/nonesuch is not on this machine'
+    expect_text err 'mount the folder here under the same path, or run the command on a node'
+    coord_exits 4 own.json
+    expect_text err '^error: localhost: \$\.scenarios\[0\]\.update\.from, which ranks read on their nodes: .*/nonesuch: No such file'
+    [ ! -e results ] || fail "results/ was left"
+    coord_exits 4 check own.json
+    expect_text out '^E localhost: \$\.scenarios\[0\]\.update\.from, .*/nonesuch: No such file'
+    mkdir nonesuch
+    coord_exits 2 own.json
+    expect_text err '\$\.scenarios\[0\]\.update\.from: .*/nonesuch: no \*\.safetensors in it'
+}
+
+test_a_checkpoint_may_be_in_the_cache_of_the_hub() {
+    local hub=$PWD/hub/models--some--policy
+    two_checkpoints
+    mkdir -p "$hub/refs" "$hub/snapshots"
+    echo c0ffee >"$hub/refs/main"
+    mv after "$hub/snapshots/c0ffee"
+    cluster '"encoding": "auto", "update": {"from": "before", "to": "some/policy"}'
+    HF_HUB_CACHE=$PWD/hub coord_exits 0 cluster.json \
+        --set 'model={"checkpoint": "before"}'
+    expect_json results/*/x.json ".status == \"ok\" and
+        .scenario.update.to == \"$hub/snapshots/c0ffee\""
 }
 
 test_a_wrong_byte_is_found() {

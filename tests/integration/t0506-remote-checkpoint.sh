@@ -133,13 +133,40 @@ test_check_plans_from_the_headers_of_a_node() {
     expect_text err 'tp 3 is impossible'
 }
 
+# Beside the model's checkpoint, those of an update, each on the head or not.
+test_an_update_between_checkpoints_on_the_nodes_is_looked_at_first() {
+    local node path='\$\.scenarios\[0\]\.update\.from'
+    remote_checkpoints '.scenarios[0].update = {from: "mounted/before"}'
+    for node in one two; do
+        "$RF_TOP/tests/lib/step-checkpoint" "$node/model" "$node/before" 50 ||
+            fail "step-checkpoint failed"
+    done
+    coord_exits 0 cluster.json
+    expect_verified "$(result s)"
+    rm -r first two/before results
+    run_coord cluster.json
+    expect_refused "^error: (a|b): $path, which ranks read on their nodes: .*mounted/before: No such file"
+    rm -r first
+    coord_exits 4 check cluster.json
+    expect_text out "^E (a|b): $path, .*mounted/before: No such file"
+    # The model's headers are on the head, too; then the update's.
+    cp -r one/model mounted
+    rm -r first
+    run_coord cluster.json
+    expect_refused "^error: (a|b): $path, which ranks read on their nodes: .*mounted/before: No such file"
+    cp -r one/before mounted
+    rm -r first
+    coord_exits 1 cluster.json
+    expect_text err "rank [0-9]: update\.from: .*mounted/before: No such file"
+}
+
 # Longer than leases last without a sign of life.
 test_a_disk_that_hangs_is_given_up_and_the_nodes_are_not() {
     remote_checkpoints ".launch.timeout_s = 5 | .launch.env =
         {LD_PRELOAD: \"$held_disk\", HELD_DISK: \"$PWD/hold\"}"
     touch hold
     run_coord cluster.json
-    expect_refused "a, b: reading the checkpoint's headers took more than 20 s: file server hung"
+    expect_refused "a, b: .*model.checkpoint, .*: reading the checkpoint's headers took more than 20 s: file server hung"
 }
 
 test_a_node_that_is_lost_while_its_disk_hangs_ends_the_run() {

@@ -453,12 +453,9 @@ struct fake_cluster *fake_cluster_with(const char *text,
     fake->now_ns = 1000 * FAKE_S;
     fake->timer_ns = INT64_MAX;
     fake->seen_limits = json_object();
-    if (rf_config_checkpoint(fake->config) != NULL) {
-        ck_assert_int_eq(
-            rf_preflight_inspect_create(fake->config, &fake->inspect, NULL),
-            RF_OK);
-        options.inspect = fake->inspect;
-    }
+    ck_assert_int_eq(
+        rf_preflight_inspect_create(fake->config, &fake->inspect, NULL), RF_OK);
+    options.inspect = fake->inspect;
     fake->run = rf_run_create(fake->config, &options, &fake_ops, fake);
     return fake;
 }

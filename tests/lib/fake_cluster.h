@@ -79,7 +79,7 @@ struct fake_cluster {
     struct rf_config *config;
     struct rf_model *model;
     struct rf_run *run;
-    struct rf_preflight_inspect *inspect; /* NULL: the model is in the file */
+    struct rf_preflight_inspect *inspect; /* NULL: no checkpoint is missing */
     unsigned inspects, wholes; /* INSPECTs that nodes got; those with `whole` */
     int64_t now_ns, timer_ns;
     struct fake_event *events;

@@ -96,6 +96,66 @@ TEST(test_inspect_names_all_nodes_that_fail)
     ck_assert_ptr_null(rf_preflight_inspect_error(inspect, D));
 }
 
+/* Beside the model's folder those of updates, each once, of the nodes that read
+ * it. Only the model's headers are needed whole. */
+TEST(test_inspect_asks_for_one_folder_after_the_other)
+{
+    AUTO(rf_config) *updates = NULL;
+    struct rf_model *none = NULL;
+    struct rf_preflight_inspect *other = inspect;
+    struct rf_err err = {0};
+    json_auto_t *headers = json_pack("{s:{}}", "manifest");
+    configured(
+        "{'launch': {'method': 'local'}, 'nodes': [{'host': 'a', 'slots': 2}, "
+        "{'host': 'b', 'slots': 1}], 'model': {'checkpoint': '/absent/m'}, "
+        "'scenarios': [{'name': 'one', 'train': {'nodes': ['a']}, 'infer': "
+        "{'nodes': ['a']}, 'update': {'from': '/absent/1'}}, {'name': 'two', "
+        "'mode': 'disaggregated', 'train': {'nodes': ['b']}, 'infer': "
+        "{'nodes': ['a']}, 'update': {'from': '/absent/1', 'to': "
+        "'/absent/2'}}, {'name': 'three', 'train': {'nodes': ['b']}, 'infer': "
+        "{'nodes': ['b']}, 'update': {'from': '/absent/2', 'to': '/tmp'}}]}",
+        &updates, &none);
+    assert_ok(rf_preflight_inspect_create(updates, &inspect, &err), err);
+    for (int folder = 0; folder < 3; folder++) {
+        static const char *const folders[] = {"/absent/m", "/absent/1",
+                                              "/absent/2"};
+        for (uint32_t node = A; node <= B; node++) {
+            struct rf_msg message;
+            ck_assert(rf_preflight_inspect_ask(inspect, node, &message));
+            ck_assert_str_eq(message.inspect.folder, folders[folder]);
+            ck_assert_int_eq(message.inspect.whole, folder == 0 && node == A);
+            rf_msg_free(&message);
+        }
+        ck_assert_int_eq(answer(B, "1", NULL), RF_VERDICT_GO_ON);
+        ck_assert_int_eq(
+            answer(A, folder < 2 ? "1" : "2", folder == 0 ? headers : NULL),
+            folder < 2 ? RF_VERDICT_NEXT : RF_VERDICT_ABORT);
+        ck_assert(rf_preflight_inspect_more(inspect) == (folder < 2));
+    }
+    assert_says(rf_preflight_inspect_error(inspect, A),
+                "$.scenarios[1].update.to: /absent/2/a.safetensors: differs "
+                "from that on b");
+    ck_assert_ptr_null(rf_preflight_inspect_error(inspect, B));
+    ck_assert_ptr_nonnull(rf_preflight_inspect_headers(inspect));
+    rf_preflight_inspect_destroy(inspect);
+    inspect = other;
+}
+
+TEST(test_inspect_has_nothing_to_ask_where_the_head_has_all)
+{
+    AUTO(rf_config) *here = NULL;
+    AUTO(rf_model) *model = NULL;
+    struct rf_preflight_inspect *nothing = inspect;
+    struct rf_err err = {0};
+    configured("{'launch': {'method': 'local'}, 'nodes': [{'host': 'a', "
+               "'slots': 1}], 'model': {'tensor': {'shape': [8, 8]}}, "
+               "'scenarios': [{'name': 'one', 'train': {}, 'infer': {}, "
+               "'update': {'from': '/tmp'}}]}",
+               &here, &model);
+    assert_ok(rf_preflight_inspect_create(here, &nothing, &err), err);
+    ck_assert_ptr_null(nothing);
+}
+
 /* Which needs no model to be known. */
 TEST(test_inspect_refuses_scenarios_that_do_not_fit_the_slots)
 {

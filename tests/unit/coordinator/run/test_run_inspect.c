@@ -67,6 +67,39 @@ LOOP_TEST(test_run_ends_with_4_when_a_node_has_not_the_checkpoint,
     ck_assert_ptr_null(rf_run_node_error(fake->run, 1 - node));
 }
 
+/* A model with the headers in the file, as a result has it. */
+#define UPDATE                                                                 \
+    "{'name': 't', 'launch': {'method': 'local'}, 'nodes': [{'host': "         \
+    "'alpha', 'slots': 2}, {'host': 'beta', 'slots': 2}], 'model': {'folder'"  \
+    ": '/absent/model', 'manifest': {'a.weight': {'shape': [64, 64], "         \
+    "'dtype': 'F32', 'file': 'a.safetensors', 'offset': 64}}}, 'scenarios': "  \
+    "[{'name': 's', 'warmup': 0, 'iterations': 1, 'update': {'from': "         \
+    "'/absent/before', 'to': '/absent/after'}, " TWO_NODES "}]}"
+
+TEST(test_run_asks_for_the_checkpoints_of_an_update)
+{
+    AUTO(fake_cluster) *fake = fake_run(UPDATE);
+    ck_assert_int_eq(fake->exit_code, 0);
+    ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_OK);
+    ck_assert_uint_eq(fake->inspects, 4);
+    ck_assert_uint_eq(fake->wholes, 0);
+}
+
+TEST(test_run_ends_with_4_without_a_checkpoint_of_an_update)
+{
+    AUTO(fake_cluster) *fake;
+    fake_run_quiet();
+    fake = fake_run_with(UPDATE,
+                         fake_fault_at(FAKE_NO_FOLDER, BETA, "inspect", -1));
+    ck_assert_int_eq(fake->exit_code, 4);
+    ck_assert_uint_eq(fake->starts, 0);
+    ck_assert_uint_eq(fake->inspects, 2);
+    assert_says(rf_run_node_error(fake->run, BETA),
+                "$.scenarios[0].update.from, which ranks read on their nodes: "
+                "/absent/before: No such file or directory");
+    ck_assert_ptr_null(rf_run_node_error(fake->run, ALPHA));
+}
+
 TEST(test_run_time_limit_names_who_has_not_sent_headers)
 {
     AUTO(fake_cluster) *fake;

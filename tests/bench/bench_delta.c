@@ -32,6 +32,7 @@
 #include "transport/delta/delta_codec.h"
 
 #define MAX_ROUNDS 32
+#define PIECE 2048 /* elements */
 #define BLOCK_BYTES ((size_t)RF_DELTA_BLOCK * 2)
 
 enum what {
@@ -169,6 +170,33 @@ static void scan_by(struct bench *bench,
     }
 }
 
+/* Finds and collects the changes of a block and has the shadow follow, a piece
+ * at a time, which stays in the first cache: as an index does
+ * (transport/delta/delta_index.h). */
+static uint32_t take_changes(uint16_t *shadow, const uint16_t *now, bool diff,
+                             uint16_t *at, uint16_t *values, uint16_t *old)
+{
+    const struct rf_delta_how how = {.positions = RF_DELTA_IDX16};
+    uint32_t n = 0;
+    for (uint32_t from = 0; from < RF_DELTA_BLOCK; from += PIECE) {
+        const struct rf_delta_changes some = {
+            .width = 2,
+            .n = (uint32_t)rf_delta_scan(shadow + from, now + from, PIECE, 2,
+                                         at + n),
+            .at = at + n,
+            .values = values + n};
+        rf_delta_gather(now + from, some.at, some.n, 2, values + n);
+        if (diff) {
+            rf_delta_gather(shadow + from, some.at, some.n, 2, old + n);
+        }
+        rf_delta_apply(&some, how, 0, some.n, 0, shadow + from);
+        for (uint32_t end = n + some.n; n < end; n++) {
+            at[n] = (uint16_t)(at[n] + from);
+        }
+    }
+    return n;
+}
+
 /* One block into `out`; returns how many bytes. */
 static size_t encode_block(uint16_t *shadow, const uint16_t *now, bool diff,
                            uint8_t *out)
@@ -182,21 +210,14 @@ static size_t encode_block(uint16_t *shadow, const uint16_t *now, bool diff,
                                        .values = values,
                                        .old = old};
     struct rf_delta_how how = {.diff = diff};
-    changes.n = (uint32_t)rf_delta_scan(shadow, now, RF_DELTA_BLOCK, 2, at);
+    changes.n = take_changes(shadow, now, diff, at, values, old);
     how.positions = rf_delta_best(RF_DELTA_BLOCK, changes.n,
                                   rf_delta_runs(at, changes.n), diff ? 0 : 2);
     if (how.positions == RF_DELTA_DENSE) {
         how.diff = false;
         changes.n = RF_DELTA_BLOCK;
         changes.values = now;
-    } else {
-        rf_delta_gather(now, at, changes.n, 2, values);
-        if (diff) {
-            rf_delta_gather(shadow, at, changes.n, 2, old);
-        }
     }
-    rf_delta_apply(&changes, (struct rf_delta_how){.positions = how.positions},
-                   0, changes.n, 0, shadow);
     return rf_delta_encode(&changes, how, out);
 }
 

@@ -8,25 +8,28 @@
 #include "common/mem.h"
 #include "transport/delta/delta_scan.h"
 
-#define WORDS (RF_DELTA_BLOCK / 64) /* of a block */
+/* What is compared at once, and stays in the first cache until the shadow has
+ * followed and the changes are collected. */
+#define PIECE 2048
+#define WORDS (PIECE / 64)
 
 struct rf_delta_index {
     const uint8_t *now;
     uint8_t *shadow;
     uint64_t bytes;
     uint32_t unit;
-    size_t n_blocks;
+    size_t n_pieces;
     bool keeps;     /* the shadow as it was, until the commit */
-    uint64_t *bits; /* WORDS per block */
-    bool *known;    /* by block */
-    uint16_t at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    uint64_t *bits; /* WORDS per piece */
+    bool *known;    /* by piece */
+    uint16_t at[PIECE + RF_DELTA_SLACK];
 };
 
 struct rf_delta_index *rf_delta_index_create(const void *now, void *shadow,
                                              uint64_t bytes, uint32_t unit,
                                              bool keeps)
 {
-    const uint64_t block = (uint64_t)RF_DELTA_BLOCK * unit;
+    const uint64_t piece = (uint64_t)PIECE * unit;
     struct rf_delta_index *index = rf_calloc(1, sizeof(*index));
     if (index == NULL) {
         return NULL;
@@ -36,9 +39,9 @@ struct rf_delta_index *rf_delta_index_create(const void *now, void *shadow,
     index->bytes = bytes;
     index->unit = unit;
     index->keeps = keeps;
-    index->n_blocks = (size_t)((bytes + block - 1) / block);
-    index->bits = rf_calloc(index->n_blocks + 1, WORDS * sizeof(uint64_t));
-    index->known = rf_calloc(index->n_blocks + 1, sizeof(*index->known));
+    index->n_pieces = (size_t)((bytes + piece - 1) / piece);
+    index->bits = rf_calloc(index->n_pieces + 1, WORDS * sizeof(uint64_t));
+    index->known = rf_calloc(index->n_pieces + 1, sizeof(*index->known));
     if (index->bits == NULL || index->known == NULL) {
         rf_delta_index_destroy(index);
         return NULL;
@@ -64,22 +67,21 @@ const uint8_t *rf_delta_index_shadow(const struct rf_delta_index *index,
 
 void rf_delta_index_forget(struct rf_delta_index *index)
 {
-    memset(index->known, 0, index->n_blocks * sizeof(*index->known));
+    memset(index->known, 0, index->n_pieces * sizeof(*index->known));
 }
 
-/* Stores what has changed in a block. */
-static void commit_block(struct rf_delta_index *index, size_t block)
+/* Stores what has changed in a piece. */
+static void commit_piece(struct rf_delta_index *index, size_t piece)
 {
     const uint32_t unit = index->unit;
-    const uint64_t from = (uint64_t)block * RF_DELTA_BLOCK * unit;
+    const uint64_t from = (uint64_t)piece * PIECE * unit;
     uint8_t *shadow = index->shadow + from;
     const uint8_t *now = index->now + from;
-    const size_t n = rf_delta_positions(index->bits + block * WORDS, 0,
-                                        RF_DELTA_BLOCK, index->at);
-    if (n > RF_DELTA_BLOCK / 4) { /* most lines change */
+    const size_t n =
+        rf_delta_positions(index->bits + piece * WORDS, 0, PIECE, index->at);
+    if (n > PIECE / 4) { /* most lines change */
         memcpy(shadow, now,
-               (size_t)RF_MIN(index->bytes - from,
-                              (uint64_t)RF_DELTA_BLOCK * unit));
+               (size_t)RF_MIN(index->bytes - from, (uint64_t)PIECE * unit));
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -92,16 +94,16 @@ static void commit_block(struct rf_delta_index *index, size_t block)
     }
 }
 
-static void learn(struct rf_delta_index *index, size_t block)
+static void learn(struct rf_delta_index *index, size_t piece)
 {
-    const uint64_t from = (uint64_t)block * RF_DELTA_BLOCK * index->unit;
+    const uint64_t from = (uint64_t)piece * PIECE * index->unit;
     const uint64_t units = (index->bytes - from) / index->unit;
     rf_delta_mask(index->now + from, index->shadow + from,
-                  (size_t)RF_MIN(units, RF_DELTA_BLOCK), index->unit,
-                  index->bits + block * WORDS);
-    index->known[block] = true;
+                  (size_t)RF_MIN(units, PIECE), index->unit,
+                  index->bits + piece * WORDS);
+    index->known[piece] = true;
     if (!index->keeps) { /* while both are in the cache */
-        commit_block(index, block);
+        commit_piece(index, piece);
     }
 }
 
@@ -134,9 +136,9 @@ uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
     const uint64_t first =
         (uint64_t)((const uint8_t *)at - index->now) / index->unit;
     const uint64_t end = first + ((uint64_t)n << shift);
-    for (size_t b = first / RF_DELTA_BLOCK; b * RF_DELTA_BLOCK < end; b++) {
-        if (!index->known[b]) {
-            learn(index, b);
+    for (size_t p = first / PIECE; p * PIECE < end; p++) {
+        if (!index->known[p]) {
+            learn(index, p);
         }
     }
     return shift > 0 ? find_wide(index, first, end, shift, out)
@@ -145,9 +147,9 @@ uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
 
 void rf_delta_index_commit(struct rf_delta_index *index)
 {
-    for (size_t b = 0; index->keeps && b < index->n_blocks; b++) {
-        if (index->known[b]) {
-            commit_block(index, b);
+    for (size_t p = 0; index->keeps && p < index->n_pieces; p++) {
+        if (index->known[p]) {
+            commit_piece(index, p);
         }
     }
 }

@@ -2,7 +2,7 @@
  * The index of an arena's changes: a bit for each unit of `unit` bytes, the
  * narrowest element in it. The arena is compared with its *shadow*, a copy of
  * what the receivers hold, from front to back, whatever the tensors in it: a
- * block of RF_DELTA_BLOCK units at once, when one of them is first asked for.
+ * piece of some thousand units at once, when one of them is first asked for.
  * Boxes, replicas and all widths are then cut from the bits.
  */
 #ifndef RF_TRANSPORT_DELTA_DELTA_INDEX_H
@@ -16,7 +16,7 @@ struct rf_delta_index;
 
 /* `now` and `shadow` have `bytes` bytes, a multiple of `unit` (1, 2, 4 or 8),
  * and outlive the index. `keeps`: the shadow stays as it was until the commit;
- * otherwise it follows when blocks are compared, which is faster. NULL: no
+ * otherwise it follows when pieces are compared, which is faster. NULL: no
  * memory. */
 struct rf_delta_index *rf_delta_index_create(const void *now, void *shadow,
                                              uint64_t bytes, uint32_t unit,

@@ -88,15 +88,15 @@ TEST(test_index_is_of_the_weights_when_it_is_asked)
     free_arena(&arena);
 }
 
-/* Blocks that nobody asked for stay as they are. */
+/* Pieces that nobody asked for stay as they are. */
 TEST(test_commit_brings_the_shadow_up_to_date)
 {
     struct arena arena = make_arena(5000);
     struct rf_delta_index *index =
         rf_delta_index_create(arena.now, arena.shadow, BYTES, 2, true);
     const uint64_t block = (uint64_t)RF_DELTA_BLOCK * 2;
-    ck_assert(finds_all(index, &arena, 0, 10, 2));
-    ck_assert(finds_all(index, &arena, 3 * block, 10, 2));
+    ck_assert(finds_all(index, &arena, 0, RF_DELTA_BLOCK, 2));
+    ck_assert(finds_all(index, &arena, 3 * block, 2048, 2));
     rf_delta_index_commit(index);
     ck_assert_mem_eq(arena.shadow, arena.now, block);
     ck_assert_mem_ne(arena.shadow + block, arena.now + block, 2 * block);
@@ -116,7 +116,7 @@ TEST(test_a_shadow_follows_what_was_found)
     const uint64_t block = (uint64_t)RF_DELTA_BLOCK * 2;
     const uint32_t n = rf_delta_index_find(index, arena.now, 7000, 2, first);
     ck_assert_uint_gt(n, 0);
-    ck_assert_mem_eq(arena.shadow, arena.now, block);
+    ck_assert_mem_eq(arena.shadow, arena.now, 7000 * 2);
     ck_assert_mem_ne(arena.shadow + block, arena.now + block, block);
     ck_assert_uint_eq(rf_delta_index_find(index, arena.now, 7000, 2, again), n);
     ck_assert_mem_eq(again, first, n * sizeof(*first));

@@ -6,10 +6,7 @@
 #include "common/bytes.h"
 #include "common/compiler.h"
 #include "transport/delta/delta_diff.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "transport/delta/delta_eight.h"
 
 #define HEADER_BYTES RF_DELTA_HEADER_BYTES
 #define DIFF_BIT 0x80
@@ -30,11 +27,17 @@ size_t rf_delta_bound(uint32_t count, uint32_t width)
 
 uint32_t rf_delta_runs(const uint16_t *at, uint32_t n)
 {
-    uint32_t runs = n > 0 ? 1 : 0;
-    for (uint32_t i = 1; i < n; i++) {
+    uint32_t runs = n > 0 ? 1 : 0, i = 1;
+    rf_eight ends = {0};
+    for (; i + RF_EIGHT <= n; i += RF_EIGHT) {
+        const rf_eight steps =
+            rf_eight_load(at + i) - rf_eight_load(at + i - 1);
+        ends -= (rf_eight)(steps != 1);
+    }
+    for (; i < n; i++) {
         runs += at[i] != at[i - 1] + 1;
     }
-    return runs;
+    return runs + rf_eight_sum(ends);
 }
 
 enum rf_delta_positions rf_delta_best(uint32_t count, uint32_t n, uint32_t runs,
@@ -105,54 +108,40 @@ static uint8_t *put_gaps(const uint16_t *at, uint32_t n, uint8_t *out)
     if (n > 0) {
         out = put_gap(out, at[0]);
     }
-#if defined(__x86_64__)
-    for (; i + 8 <= n; i += 8) {
-        const __m128i here =
-            _mm_loadu_si128((const __m128i *)(const void *)(at + i));
-        const __m128i before =
-            _mm_loadu_si128((const __m128i *)(const void *)(at + i - 1));
-        const __m128i gaps =
-            _mm_sub_epi16(_mm_sub_epi16(here, before), _mm_set1_epi16(1));
-        const __m128i over = _mm_subs_epu16(gaps, _mm_set1_epi16(ESCAPE - 1));
-        if (_mm_movemask_epi8(_mm_cmpeq_epi16(over, _mm_setzero_si128())) ==
-            0xffff) {
-            _mm_storel_epi64((__m128i *)(void *)out,
-                             _mm_packus_epi16(gaps, gaps));
-            out += 8;
+    for (; i + RF_EIGHT <= n; i += RF_EIGHT) {
+        const rf_eight gaps =
+            rf_eight_load(at + i) - rf_eight_load(at + i - 1) - 1;
+        if (!rf_eight_any((rf_eight)(gaps >= ESCAPE))) {
+            rf_eight_store_bytes(out, gaps);
+            out += RF_EIGHT;
         } else {
-            for (uint32_t k = i; k < i + 8; k++) {
+            for (uint32_t k = i; k < i + RF_EIGHT; k++) {
                 out = put_gap(out, (uint32_t)at[k] - at[k - 1] - 1);
             }
         }
     }
-#endif
     for (; i < n; i++) {
         out = put_gap(out, (uint32_t)at[i] - at[i - 1] - 1);
     }
     return out;
 }
 
-#if defined(__x86_64__)
 /* Eight gaps without an escape: their positions, from `next` on, the first that
  * is not yet passed. The next such; UINT32_MAX if one of them is an escape. */
 static uint32_t take_eight_gaps(const uint8_t *in, uint32_t next, uint16_t *at)
 {
-    const __m128i gaps = _mm_loadl_epi64((const __m128i *)(const void *)in);
-    const __m128i escapes = _mm_cmpeq_epi8(gaps, _mm_set1_epi8((char)ESCAPE));
-    __m128i sums;
-    if ((_mm_movemask_epi8(escapes) & 0xff) != 0) {
+    rf_eight sums = rf_eight_load_bytes(in) + 1;
+    rf_eight_bytes gaps;
+    memcpy(&gaps, in, sizeof(gaps));
+    if ((uint64_t)(gaps == ESCAPE) != 0) {
         return UINT32_MAX;
     }
-    sums = _mm_add_epi16(_mm_unpacklo_epi8(gaps, _mm_setzero_si128()),
-                         _mm_set1_epi16(1));
-    sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 2));
-    sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 4));
-    sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 8));
-    _mm_storeu_si128((__m128i *)(void *)at,
-                     _mm_add_epi16(sums, _mm_set1_epi16((short)(next - 1))));
-    return next + (uint32_t)_mm_extract_epi16(sums, 7);
+    sums += rf_eight_up(sums, 1);
+    sums += rf_eight_up(sums, 2);
+    sums += rf_eight_up(sums, 4);
+    rf_eight_store(at, sums + (uint16_t)(next - 1));
+    return next + sums[7];
 }
-#endif
 
 /* Takes n gaps; where they end, or NULL. */
 static const uint8_t *take_gaps(const uint8_t *in, const uint8_t *end,
@@ -160,8 +149,7 @@ static const uint8_t *take_gaps(const uint8_t *in, const uint8_t *end,
 {
     uint32_t next = 0, i = 0; /* next: the first element not passed */
     while (i < n) {
-#if defined(__x86_64__)
-        while (n - i >= 8 && end - in >= 8) {
+        while (n - i >= RF_EIGHT && end - in >= RF_EIGHT) {
             const uint32_t after = take_eight_gaps(in, next, at + i);
             if (after == UINT32_MAX) {
                 break;
@@ -170,13 +158,12 @@ static const uint8_t *take_gaps(const uint8_t *in, const uint8_t *end,
                 return NULL;
             }
             next = after;
-            in += 8;
-            i += 8;
+            in += RF_EIGHT;
+            i += RF_EIGHT;
         }
         if (i == n) {
             break;
         }
-#endif
         while (in < end && *in == ESCAPE && next < count) {
             next += ESCAPE;
             in++;

@@ -5,8 +5,10 @@
 
 #include "common/bytes.h"
 #include "common/compiler.h"
+#include "transport/delta/delta_eight.h"
 #include "transport/delta/delta_scan.h"
 
+#define INLINE static inline __attribute__((always_inline))
 #define HEADER_BYTES 3
 #define EXCEPTION_BYTES 4
 
@@ -16,55 +18,40 @@
 
 /* --- Codes ---------------------------------------------------------------- */
 
-/* Eight elements; the compiler finds the processor's instructions. */
-typedef uint16_t eight __attribute__((vector_size(16)));
-#define EIGHT 8
-
-static eight load(const void *from)
-{
-    eight it;
-    memcpy(&it, from, sizeof(it));
-    return it;
-}
-
-static void store(void *to, eight it)
-{
-    memcpy(to, &it, sizeof(it));
-}
-
 /* All ones where the highest bit is set. */
-static eight negative(eight it)
+static rf_eight negative(rf_eight it)
 {
-    return 0 - (it >> 15);
+    typedef int16_t with_sign __attribute__((vector_size(16)));
+    return (rf_eight)((with_sign)it < 0);
 }
 
 /* Integers in the order of the floats with these bits, and back. */
-static eight order_of(eight bits)
+static rf_eight order_of(rf_eight bits)
 {
     return bits ^ (negative(bits) | 0x8000);
 }
 
-static eight bits_of(eight order)
+static rf_eight bits_of(rf_eight order)
 {
     return order ^ (~negative(order) | 0x8000);
 }
 
-static eight code_of(eight diff)
+static rf_eight code_of(rf_eight diff)
 {
     return ((diff << 1) ^ negative(diff)) - 1;
 }
 
-static eight diff_of(eight code)
+static rf_eight diff_of(rf_eight code)
 {
-    const eight zigzag = code + 1;
+    const rf_eight zigzag = code + 1;
     return (zigzag >> 1) ^ (0 - (zigzag & 1));
 }
 
 void rf_delta_diff_add(const uint16_t *diffs, uint32_t n, uint16_t *values)
 {
-    for (uint32_t i = 0; i < n; i += EIGHT) {
-        store(values + i,
-              bits_of(order_of(load(values + i)) + load(diffs + i)));
+    for (uint32_t i = 0; i < n; i += RF_EIGHT) {
+        rf_eight_store(values + i, bits_of(order_of(rf_eight_load(values + i)) +
+                                           rf_eight_load(diffs + i)));
     }
 }
 
@@ -72,23 +59,24 @@ void rf_delta_diff_add(const uint16_t *diffs, uint32_t n, uint16_t *values)
 static void make_codes(const uint16_t *old, const uint16_t *new, uint32_t n,
                        uint16_t *codes, uint32_t more[WIDTHS])
 {
-    eight counts[WIDTHS - 1] = {{0}};
-    for (uint32_t i = 0; i < n; i += EIGHT) {
-        const eight code =
-            code_of(order_of(load(new + i)) - order_of(load(old + i)));
-        store(codes + i, code);
-        for (uint32_t w = 0; w < WIDTHS - 1; w++) {
-            counts[w] -= (eight)(code >> (1u << w) != 0);
-        }
+    rf_eight fit_1 = {0}, fit_2 = {0}, fit_4 = {0}, fit_8 = {0};
+    for (uint32_t i = 0; i < n; i += RF_EIGHT) {
+        const rf_eight code = code_of(order_of(rf_eight_load(new + i)) -
+                                      order_of(rf_eight_load(old + i)));
+        rf_eight_store(codes + i, code);
+        fit_1 -= (rf_eight)(code >> 1 == 0);
+        fit_2 -= (rf_eight)(code >> 2 == 0);
+        fit_4 -= (rf_eight)(code >> 4 == 0);
+        fit_8 -= (rf_eight)(code >> 8 == 0);
     }
-    memset(more, 0, WIDTHS * sizeof(*more));
-    for (uint32_t w = 0; w < WIDTHS - 1; w++) {
-        for (uint32_t k = 0; k < EIGHT; k++) {
-            more[w] += counts[w][k];
-        }
-        /* what follows the last element */
-        for (uint32_t i = n; i % EIGHT != 0; i++) {
-            more[w] -= codes[i] >> (1u << w) != 0;
+    more[0] = n - rf_eight_sum(fit_1);
+    more[1] = n - rf_eight_sum(fit_2);
+    more[2] = n - rf_eight_sum(fit_4);
+    more[3] = n - rf_eight_sum(fit_8);
+    more[4] = 0;
+    for (uint32_t i = n; i % RF_EIGHT != 0; i++) { /* beyond the last one */
+        for (uint32_t w = 0; w < WIDTHS - 1; w++) {
+            more[w] += codes[i] >> (1u << w) == 0;
         }
     }
 }
@@ -121,7 +109,7 @@ static size_t packed_bytes(uint32_t n, uint32_t width)
 
 /* Four codes of at most 4 bits, from 16 bits each to as few as they have, and
  * back. */
-static uint32_t squeeze(uint64_t codes, uint32_t bits)
+INLINE uint32_t squeeze(uint64_t codes, uint32_t bits)
 {
     const uint32_t gap = 16 - bits;
     return (uint32_t)(codes | codes >> gap | codes >> 2 * gap |
@@ -129,44 +117,68 @@ static uint32_t squeeze(uint64_t codes, uint32_t bits)
            ((1u << 4 * bits) - 1);
 }
 
-static uint64_t spread(uint64_t codes, uint32_t bits)
+INLINE uint64_t spread(uint64_t codes, uint32_t bits)
 {
     const uint32_t gap = 16 - bits;
     return (codes | codes << gap | codes << 2 * gap | codes << 3 * gap) &
            UINT64_C(0x0001000100010001) * ((1u << bits) - 1);
 }
 
-/* Packs eight codes at a time, of which those with more bits count as 0. */
-static void pack(const uint16_t *codes, uint32_t n, uint32_t bits, uint8_t *out)
+/* Packs codes, eight at a time; those with more bits count as 0, as in `few`,
+ * which are the codes without them. */
+INLINE void pack_by(const uint16_t *codes, uint32_t n, uint32_t bits,
+                    uint16_t *few, uint8_t *out)
 {
-    for (uint32_t i = 0; i < n; i += EIGHT, out += bits) {
-        const eight all = load(codes + i);
-        const eight few = all & (eight)(all >> bits == 0);
-        uint64_t fours[2];
-        memcpy(fours, &few, sizeof(fours));
+    for (uint32_t i = 0; i < n; i += RF_EIGHT, out += bits) {
+        const rf_eight all = rf_eight_load(codes + i);
+        const rf_eight fit = all & (rf_eight)(all >> bits == 0);
+        rf_eight_store(few + i, fit);
         if (bits == 8) {
-            for (uint32_t k = 0; k < EIGHT; k++) {
-                out[k] = (uint8_t)few[k];
-            }
+            rf_eight_store_bytes(out, fit);
         } else {
-            const uint32_t word =
-                squeeze(fours[0], bits) | squeeze(fours[1], bits) << 4 * bits;
+            uint64_t fours[2];
+            uint32_t word;
+            memcpy(fours, &fit, sizeof(fours));
+            word = squeeze(fours[0], bits) | squeeze(fours[1], bits)
+                                                 << 4 * bits;
             memcpy(out, &word, bits);
         }
     }
 }
 
-static void unpack(const uint8_t *in, uint32_t n, uint32_t bits,
-                   uint16_t *codes)
+static void pack(const uint16_t *codes, uint32_t n, uint32_t bits,
+                 uint16_t *few, uint8_t *out)
+{
+    switch (bits) { /* a constant, in each loop */
+    case 1:
+        pack_by(codes, n, 1, few, out);
+        break;
+    case 2:
+        pack_by(codes, n, 2, few, out);
+        break;
+    case 4:
+        pack_by(codes, n, 4, few, out);
+        break;
+    default:
+        pack_by(codes, n, 8, few, out);
+    }
+}
+
+INLINE void unpack_by(const uint8_t *in, uint32_t n, uint32_t bits,
+                      uint16_t *codes)
 {
     uint32_t i = 0;
-    for (; bits < 8 && i + EIGHT <= n; i += EIGHT, in += bits) {
-        uint32_t word = 0;
-        uint64_t fours[2];
-        memcpy(&word, in, bits);
-        fours[0] = spread(word & ((1u << 4 * bits) - 1), bits);
-        fours[1] = spread(word >> 4 * bits, bits);
-        memcpy(codes + i, fours, sizeof(fours));
+    for (; i + RF_EIGHT <= n; i += RF_EIGHT, in += bits) {
+        if (bits == 8) {
+            rf_eight_store(codes + i, rf_eight_load_bytes(in));
+        } else {
+            uint32_t word = 0;
+            uint64_t fours[2];
+            memcpy(&word, in, bits);
+            fours[0] = spread(word & ((1u << 4 * bits) - 1), bits);
+            fours[1] = spread(word >> 4 * bits, bits);
+            memcpy(codes + i, fours, sizeof(fours));
+        }
     }
     for (uint32_t k = 0; i < n; i++, k += bits) {
         const uint32_t byte = in[k / 8];
@@ -174,19 +186,33 @@ static void unpack(const uint8_t *in, uint32_t n, uint32_t bits,
     }
 }
 
-/* Lists the codes of more than `bits` bits, without a branch for each. */
-static void put_exceptions(const uint16_t *codes, uint32_t n, uint32_t bits,
-                           uint8_t *out)
+static void unpack(const uint8_t *in, uint32_t n, uint32_t bits,
+                   uint16_t *codes)
 {
-    uint16_t list[RF_DELTA_BLOCK + 1];
-    uint32_t found = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        list[found] = (uint16_t)i;
-        found += codes[i] >> bits != 0;
+    switch (bits) {
+    case 1:
+        unpack_by(in, n, 1, codes);
+        break;
+    case 2:
+        unpack_by(in, n, 2, codes);
+        break;
+    case 4:
+        unpack_by(in, n, 4, codes);
+        break;
+    default:
+        unpack_by(in, n, 8, codes);
     }
-    for (uint32_t i = 0; i < found; i++) {
-        memcpy(out + (size_t)i * 2, &list[i], 2);
-        memcpy(out + ((size_t)found + i) * 2, &codes[list[i]], 2);
+}
+
+/* Lists the codes that are not among the few. */
+static void put_exceptions(const uint16_t *codes, const uint16_t *few,
+                           uint32_t n, uint8_t *out)
+{
+    uint16_t list[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    const size_t found = rf_delta_scan(codes, few, n, 2, list);
+    memcpy(out, list, found * 2);
+    for (size_t i = 0; i < found; i++) {
+        memcpy(out + (found + i) * 2, &codes[list[i]], 2);
     }
 }
 
@@ -194,6 +220,7 @@ size_t rf_delta_diff_encode(const uint16_t *old, const uint16_t *new,
                             uint32_t n, bool whole_bytes, uint8_t *out)
 {
     uint16_t codes[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    uint16_t few[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     uint32_t more[WIDTHS], width;
     uint8_t *at = out, *index;
     make_codes(old, new, n, codes, more);
@@ -205,9 +232,9 @@ size_t rf_delta_diff_encode(const uint16_t *old, const uint16_t *new,
         memcpy(at, codes, (size_t)n * 2);
         return HEADER_BYTES + (size_t)n * 2;
     }
-    pack(codes, n, 1u << width, at);
+    pack(codes, n, 1u << width, few, at);
     index = at + packed_bytes(n, width);
-    put_exceptions(codes, n, 1u << width, index);
+    put_exceptions(codes, few, n, index);
     at = index + (size_t)more[width] * EXCEPTION_BYTES;
     return (size_t)(at - out);
 }
@@ -234,19 +261,14 @@ static bool take_exceptions(const uint8_t *in, uint32_t n_exceptions,
 /* Makes differences of codes, none of which may be 0. */
 static bool take_codes(uint16_t *diffs, uint32_t n)
 {
-    eight none = {0};
-    memset(diffs + n, 0, EIGHT * sizeof(*diffs));
-    for (uint32_t i = 0; i < n; i += EIGHT) {
-        const eight code = load(diffs + i);
-        none |= (eight)(code == UINT16_MAX);
-        store(diffs + i, diff_of(code));
+    rf_eight none = {0};
+    memset(diffs + n, 0, RF_EIGHT * sizeof(*diffs));
+    for (uint32_t i = 0; i < n; i += RF_EIGHT) {
+        const rf_eight code = rf_eight_load(diffs + i);
+        none |= (rf_eight)(code == UINT16_MAX);
+        rf_eight_store(diffs + i, diff_of(code));
     }
-    for (uint32_t k = 0; k < EIGHT; k++) {
-        if (none[k] != 0) {
-            return false;
-        }
-    }
-    return true;
+    return !rf_eight_any(none);
 }
 
 bool rf_delta_diff_decode(const uint8_t *in, size_t bytes, uint32_t n,

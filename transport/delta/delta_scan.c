@@ -15,7 +15,9 @@
 #include "common/compiler.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
@@ -134,81 +136,106 @@ INLINE uint16_t *positions(const uint64_t *mask, size_t first, size_t end,
 
 /* --- With vectors --------------------------------------------------------- */
 
+#if defined(__x86_64__) || defined(__aarch64__)
+
 #if defined(__x86_64__)
+#define HAS_POPCNT __builtin_cpu_supports("popcnt")
+#define WITH_POPCNT __attribute__((target("popcnt")))
+#define BASE "sse2"
+#else
+#define HAS_POPCNT false
+#define WITH_POPCNT
+#define BASE "neon"
+#endif
 
-INLINE __m128i load(const uint8_t *from)
+/* Each of its elements, of whatever size, is all ones or 0. */
+typedef uint8_t flags __attribute__((vector_size(16)));
+
+/* The flags of both, in half the bytes. */
+INLINE flags narrow(flags x, flags y)
 {
-    return _mm_loadu_si128((const __m128i *)(const void *)from);
+#if defined(__x86_64__)
+    return (flags)_mm_packs_epi16((__m128i)x, (__m128i)y);
+#else
+    return vuzp1q_u8(x, y);
+#endif
 }
 
-/* Vectors of 16 bytes, whose bytes are all ones where elements are equal: 16
- * elements each, of `width` bytes, from vector `v` on. */
-INLINE __m128i same_8(const uint8_t *a, const uint8_t *b, size_t v)
+/* A bit for each byte. */
+INLINE uint64_t bits_of(flags v0, flags v1, flags v2, flags v3)
 {
-    return _mm_cmpeq_epi8(load(a + v * 16), load(b + v * 16));
+#if defined(__x86_64__)
+    return (uint64_t)(uint32_t)_mm_movemask_epi8((__m128i)v0) |
+           (uint64_t)(uint32_t)_mm_movemask_epi8((__m128i)v1) << 16 |
+           (uint64_t)(uint32_t)_mm_movemask_epi8((__m128i)v2) << 32 |
+           (uint64_t)(uint32_t)_mm_movemask_epi8((__m128i)v3) << 48;
+#else
+    const flags bits = {1, 2, 4, 8, 16, 32, 64, 128,
+                        1, 2, 4, 8, 16, 32, 64, 128};
+    flags sums = vpaddq_u8(vpaddq_u8(v0 & bits, v1 & bits),
+                           vpaddq_u8(v2 & bits, v3 & bits));
+    sums = vpaddq_u8(sums, sums);
+    return vgetq_lane_u64(vreinterpretq_u64_u8(sums), 0);
+#endif
 }
 
-INLINE __m128i same_16(const uint8_t *a, const uint8_t *b, size_t v)
+/* Which elements are equal: those of 16 bytes, and twice as many. */
+#define DEFINE_SAME(name, type)                                                \
+    INLINE flags name(const uint8_t *a, const uint8_t *b)                      \
+    {                                                                          \
+        typedef type vector __attribute__((vector_size(16)));                  \
+        vector x, y;                                                           \
+        memcpy(&x, a, sizeof(x));                                              \
+        memcpy(&y, b, sizeof(y));                                              \
+        return (flags)(x == y);                                                \
+    }
+#define DEFINE_TWICE(name, half, bytes)                                        \
+    INLINE flags name(const uint8_t *a, const uint8_t *b)                      \
+    {                                                                          \
+        const flags x = half(a, b), y = half(a + (bytes), b + (bytes));        \
+        return narrow(x, y);                                                   \
+    }
+DEFINE_SAME(same_1x16, uint8_t)
+DEFINE_SAME(same_2x8, uint16_t)
+DEFINE_TWICE(same_2x16, same_2x8, 16)
+DEFINE_SAME(same_4x4, uint32_t)
+DEFINE_TWICE(same_4x8, same_4x4, 16)
+DEFINE_TWICE(same_4x16, same_4x8, 32)
+/* SSE2 does not compare 8 bytes: both halves of an element have to be equal. */
+INLINE flags same_8x2(const uint8_t *a, const uint8_t *b)
 {
-    const __m128i x = _mm_cmpeq_epi16(load(a + v * 32), load(b + v * 32));
-    const __m128i y =
-        _mm_cmpeq_epi16(load(a + v * 32 + 16), load(b + v * 32 + 16));
-    return _mm_packs_epi16(x, y);
+    typedef uint64_t vector __attribute__((vector_size(16)));
+    const vector halves = (vector)same_4x4(a, b);
+    return (flags)(halves & (halves >> 32 | halves << 32));
 }
+DEFINE_TWICE(same_8x4, same_8x2, 16)
+DEFINE_TWICE(same_8x8, same_8x4, 32)
+DEFINE_TWICE(same_8x16, same_8x8, 64)
+#undef DEFINE_SAME
+#undef DEFINE_TWICE
 
-INLINE __m128i same_32_half(const uint8_t *a, const uint8_t *b)
-{
-    return _mm_packs_epi32(_mm_cmpeq_epi32(load(a), load(b)),
-                           _mm_cmpeq_epi32(load(a + 16), load(b + 16)));
-}
-
-INLINE __m128i same_32(const uint8_t *a, const uint8_t *b, size_t v)
-{
-    return _mm_packs_epi16(same_32_half(a + v * 64, b + v * 64),
-                           same_32_half(a + v * 64 + 32, b + v * 64 + 32));
-}
-
-/* Two elements of 8 bytes, as two of 4 in the lower half. */
-INLINE __m128i same_64_two(const uint8_t *a, const uint8_t *b)
-{
-    const __m128i same = _mm_cmpeq_epi32(load(a), load(b));
-    return _mm_shuffle_epi32(_mm_and_si128(same, _mm_shuffle_epi32(same, 0xB1)),
-                             0x08);
-}
-
-INLINE __m128i same_64_half(const uint8_t *a, const uint8_t *b)
-{
-    const __m128i x =
-        _mm_unpacklo_epi64(same_64_two(a, b), same_64_two(a + 16, b + 16));
-    const __m128i y = _mm_unpacklo_epi64(same_64_two(a + 32, b + 32),
-                                         same_64_two(a + 48, b + 48));
-    return _mm_packs_epi32(x, y);
-}
-
-INLINE __m128i same_64(const uint8_t *a, const uint8_t *b, size_t v)
-{
-    return _mm_packs_epi16(same_64_half(a + v * 128, b + v * 128),
-                           same_64_half(a + v * 128 + 64, b + v * 128 + 64));
-}
-
-typedef __m128i (*same_fn)(const uint8_t *a, const uint8_t *b, size_t v);
+/* Of 16 elements. */
+typedef flags (*same_fn)(const uint8_t *a, const uint8_t *b);
 
 /* The mask of 64 elements that differ. */
-INLINE uint64_t differ(const uint8_t *a, const uint8_t *b, same_fn same)
+INLINE uint64_t differ(const uint8_t *a, const uint8_t *b, uint32_t width,
+                       same_fn same)
 {
-    uint64_t equal = 0;
-    for (size_t v = 0; v < 4; v++) {
-        equal |= (uint64_t)(uint32_t)_mm_movemask_epi8(same(a, b, v))
-                 << (16 * v);
-    }
-    return ~equal;
+    const size_t step = (size_t)width * 16;
+    /* From front to back, which compilers need not do with arguments: memory
+     * is faster then. */
+    const flags v0 = same(a, b);
+    const flags v1 = same(a + step, b + step);
+    const flags v2 = same(a + 2 * step, b + 2 * step);
+    const flags v3 = same(a + 3 * step, b + 3 * step);
+    return ~bits_of(v0, v1, v2, v3);
 }
 
 INLINE uint16_t *scan_groups(const uint8_t *a, const uint8_t *b, size_t groups,
                              uint32_t width, uint16_t *at, same_fn same)
 {
     for (size_t g = 0; g < groups; g++) {
-        at = put(at, differ(a, b, same), (uint16_t)(g * GROUP));
+        at = put(at, differ(a, b, width, same), (uint16_t)(g * GROUP));
         a += (size_t)GROUP * width;
         b += (size_t)GROUP * width;
     }
@@ -220,47 +247,45 @@ INLINE uint16_t *scan_by(const uint8_t *a, const uint8_t *b, size_t groups,
 {
     switch (width) {
     case 1:
-        return scan_groups(a, b, groups, 1, at, same_8);
+        return scan_groups(a, b, groups, 1, at, same_1x16);
     case 2:
-        return scan_groups(a, b, groups, 2, at, same_16);
+        return scan_groups(a, b, groups, 2, at, same_2x16);
     case 4:
-        return scan_groups(a, b, groups, 4, at, same_32);
+        return scan_groups(a, b, groups, 4, at, same_4x16);
     default:
-        return scan_groups(a, b, groups, 8, at, same_64);
+        return scan_groups(a, b, groups, 8, at, same_8x16);
     }
 }
 
-static uint16_t *scan_sse2(const uint8_t *a, const uint8_t *b, size_t groups,
+static uint16_t *scan_base(const uint8_t *a, const uint8_t *b, size_t groups,
                            uint32_t width, uint16_t *at)
 {
     return scan_by(a, b, groups, width, at);
 }
 
-__attribute__((target("popcnt"))) static uint16_t *
-scan_popcnt(const uint8_t *a, const uint8_t *b, size_t groups, uint32_t width,
-            uint16_t *at)
+WITH_POPCNT static uint16_t *scan_popcnt(const uint8_t *a, const uint8_t *b,
+                                         size_t groups, uint32_t width,
+                                         uint16_t *at)
 {
     return scan_by(a, b, groups, width, at);
 }
 
 const char *rf_delta_instructions(void)
 {
-    return __builtin_cpu_supports("popcnt") ? "popcnt" : "sse2";
+    return HAS_POPCNT ? "popcnt" : BASE;
 }
 
 static uint16_t *scan_groups_here(const uint8_t *a, const uint8_t *b,
                                   size_t groups, uint32_t width, uint16_t *at)
 {
-    return __builtin_cpu_supports("popcnt")
-               ? scan_popcnt(a, b, groups, width, at)
-               : scan_sse2(a, b, groups, width, at);
+    return (HAS_POPCNT ? scan_popcnt : scan_base)(a, b, groups, width, at);
 }
 
 INLINE void mask_groups(const uint8_t *a, const uint8_t *b, size_t groups,
                         uint32_t width, uint64_t *mask, same_fn same)
 {
     for (size_t g = 0; g < groups; g++) {
-        mask[g] = differ(a, b, same);
+        mask[g] = differ(a, b, width, same);
         a += (size_t)GROUP * width;
         b += (size_t)GROUP * width;
     }
@@ -271,26 +296,26 @@ static void mask_groups_here(const uint8_t *a, const uint8_t *b, size_t groups,
 {
     switch (width) {
     case 1:
-        mask_groups(a, b, groups, 1, mask, same_8);
+        mask_groups(a, b, groups, 1, mask, same_1x16);
         break;
     case 2:
-        mask_groups(a, b, groups, 2, mask, same_16);
+        mask_groups(a, b, groups, 2, mask, same_2x16);
         break;
     case 4:
-        mask_groups(a, b, groups, 4, mask, same_32);
+        mask_groups(a, b, groups, 4, mask, same_4x16);
         break;
     default:
-        mask_groups(a, b, groups, 8, mask, same_64);
+        mask_groups(a, b, groups, 8, mask, same_8x16);
     }
 }
 
-static uint16_t *positions_sse2(const uint64_t *mask, size_t first, size_t end,
+static uint16_t *positions_base(const uint64_t *mask, size_t first, size_t end,
                                 uint16_t *at)
 {
     return positions(mask, first, end, at);
 }
 
-__attribute__((target("popcnt"))) static uint16_t *
+WITH_POPCNT static uint16_t *
 positions_popcnt(const uint64_t *mask, size_t first, size_t end, uint16_t *at)
 {
     return positions(mask, first, end, at);
@@ -299,9 +324,8 @@ positions_popcnt(const uint64_t *mask, size_t first, size_t end, uint16_t *at)
 static uint16_t *positions_here(const uint64_t *mask, size_t first, size_t end,
                                 uint16_t *at)
 {
-    return __builtin_cpu_supports("popcnt")
-               ? positions_popcnt(mask, first, end, at)
-               : positions_sse2(mask, first, end, at);
+    return (HAS_POPCNT ? positions_popcnt : positions_base)(mask, first, end,
+                                                            at);
 }
 
 #else

@@ -34,7 +34,7 @@ void rf_delta_mask(const void *a, const void *b, size_t n, uint32_t width,
 size_t rf_delta_positions(const uint64_t *mask, size_t first, size_t n,
                           uint16_t *at);
 
-/* Which rf_delta_scan() uses here: "popcnt", "sse2" or "none". */
+/* Which rf_delta_scan() uses here: "popcnt", "sse2", "neon" or "none". */
 const char *rf_delta_instructions(void);
 
 #endif

@@ -193,23 +193,14 @@ static const uint8_t *take_bitmap(const uint8_t *in, const uint8_t *end,
                                   uint32_t count, uint32_t n, uint16_t *at)
 {
     const size_t bytes = (count + 7) / 8;
-    uint32_t found = 0;
+    uint64_t mask[RF_DELTA_BLOCK / 64 + 1];
     if ((size_t)(end - in) < bytes ||
         (count % 8 != 0 && in[bytes - 1] >> count % 8 != 0)) {
         return NULL;
     }
-    for (size_t from = 0; from < bytes; from += 8) {
-        uint64_t mask = 0;
-        memcpy(&mask, in + from, RF_MIN(bytes - from, sizeof(mask)));
-        for (; mask != 0 && found < n; mask &= mask - 1) {
-            at[found++] =
-                (uint16_t)(from * 8 + (uint32_t)__builtin_ctzll(mask));
-        }
-        if (mask != 0) {
-            return NULL;
-        }
-    }
-    return found == n ? in + bytes : NULL;
+    mask[bytes / 8] = 0;
+    memcpy(mask, in, bytes);
+    return rf_delta_positions(mask, 0, count, at) == n ? in + bytes : NULL;
 }
 
 static uint8_t *put_runs(const uint16_t *at, uint32_t n, uint8_t *out)

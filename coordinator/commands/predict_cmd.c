@@ -56,8 +56,8 @@ static enum rf_status predict(const struct predict_context *context,
         p->simulated_ms = simulated.ms;
         p->path = simulated.path;
         if (env.inside.left == RF_LEFT_NOTHING &&
-            rf_bounds_any(plan, &input->links, context->config->node_names,
-                          &bound, NULL) == RF_OK) {
+            rf_bounds_any(plan, plan->spec->encoding, &input->links,
+                          context->config->node_names, &bound, NULL) == RF_OK) {
             p->bound_ms = bound.ms;
             p->simulated_ms = RF_MAX(p->simulated_ms, bound.ms);
         }

@@ -285,18 +285,14 @@ uint32_t rf_run_measure_expected(const struct rf_run_measure *measure)
 static void find_bound(struct rf_run_measure *measure)
 {
     const struct rf_scenario *scenario = measure->attempt->scenario;
-    struct rf_spec spec = *scenario->spec;
-    struct rf_plan plan = *scenario->plan;
     struct rf_capacities links;
     struct rf_bound bound = {0};
     struct rf_err err = {0};
     if (!rf_attempt_links(measure->attempt, &links)) {
         return;
     }
-    spec.encoding = RF_ENCODING_DENSE;
-    plan.spec = &spec;
-    if (rf_bounds_any(&plan, &links, scenario->config->node_names, &bound,
-                      &err) == RF_OK) {
+    if (rf_bounds_any(scenario->plan, RF_ENCODING_DENSE, &links,
+                      scenario->config->node_names, &bound, &err) == RF_OK) {
         measure->bound_ms = bound.ms;
     }
     rf_capacities_free(&links);

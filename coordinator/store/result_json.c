@@ -275,7 +275,7 @@ static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
         what == BOUND_SCHEDULE
             ? rf_bounds_schedule(scenario->plan, scenario->schedule, &links,
                                  scenario->config->node_names, out, NULL)
-            : rf_bounds_any(scenario->plan, &links,
+            : rf_bounds_any(scenario->plan, scenario->spec->encoding, &links,
                             scenario->config->node_names, out, NULL);
     rf_capacities_free(&links);
     return status == RF_OK &&

@@ -113,18 +113,19 @@ static double difference_bits(const struct rf_update_spec *update)
     return bits + entropy((65536 - below) / 65536);
 }
 
-double rf_update_least(const struct rf_plan *plan, uint32_t family)
+double rf_update_least(const struct rf_plan *plan, uint32_t family,
+                       enum rf_encoding encoding)
 {
     const struct rf_spec *spec = plan->spec;
     const uint32_t width = rf_dtype_bytes(rf_plan_wire(plan, family).dtype);
     double share, bits = 8 * width;
-    if (spec->encoding == RF_ENCODING_DENSE) {
+    if (encoding == RF_ENCODING_DENSE) {
         return 1;
     }
     if (spec->update.from != NULL || rf_update_unit(plan, family) > 0) {
         return 0;
     }
-    if (rf_encoding_is_diff(spec->encoding)) {
+    if (rf_encoding_is_diff(encoding)) {
         bits = difference_bits(&spec->update);
     }
     share = rf_update_share(plan, family);

@@ -19,12 +19,13 @@ double rf_update_share(const struct rf_plan *plan, uint32_t family);
 uint64_t rf_update_unit(const struct rf_plan *plan, uint32_t family);
 
 /*
- * The bytes that a refit with the scenario's encoding sends at least of a family,
- * as a share of the whole, on average: the entropy of the positions and of the
- * values, as elements or as differences (docs/MEASURING.md, "Updates and
- * encodings"). 1 without an encoding; 0, as not known, between checkpoints and
- * where units change, of which a tensor may have few.
+ * The bytes that a refit with an encoding sends at least of a family, as a share
+ * of the whole, on average: the entropy of the positions and of the values, as
+ * elements or as differences (docs/MEASURING.md, "Updates and encodings"). 1 for
+ * RF_ENCODING_DENSE; 0, as not known, between checkpoints and where units change,
+ * of which a tensor may have few.
  */
-double rf_update_least(const struct rf_plan *plan, uint32_t family);
+double rf_update_least(const struct rf_plan *plan, uint32_t family,
+                       enum rf_encoding encoding);
 
 #endif

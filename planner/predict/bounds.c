@@ -299,17 +299,20 @@ static void add_departure(struct departures *all, const uint32_t *nodes,
 }
 
 static uint64_t link_bytes(const struct rf_plan *plan,
-                           const struct rf_unit_task *unit)
+                           const struct rf_unit_task *unit,
+                           enum rf_encoding encoding)
 {
     const uint64_t bytes =
         rf_form_bytes(rf_plan_wire(plan, unit->family), &unit->box);
-    return (uint64_t)((double)bytes * rf_update_least(plan, unit->family));
+    return (uint64_t)((double)bytes *
+                      rf_update_least(plan, unit->family, encoding));
 }
 
 /* Collects the nodes that hold each unit task and those that need it. Holders
  * whose link was not measured (0 in `link_out`) set no bound. */
 static void collect(const struct rf_plan *plan,
-                    const struct rf_unit_tasks *units, const double *link_out,
+                    const struct rf_unit_tasks *units,
+                    enum rf_encoding encoding, const double *link_out,
                     double *in, struct departures *out)
 {
     const struct rf_world *world = plan->world;
@@ -318,7 +321,7 @@ static void collect(const struct rf_plan *plan,
     RF_PUSH(out->first, out->n_first, out->first_capacity, 0);
     for (size_t u = 0; u < units->n; u++) {
         const struct rf_unit_task *unit = &units->of[u];
-        const uint64_t bytes = link_bytes(plan, unit);
+        const uint64_t bytes = link_bytes(plan, unit, encoding);
         bool leaves = false, measured = true;
         uint32_t n = 0;
         for (uint32_t i = 0; i < unit->n_src; i++) {
@@ -435,6 +438,7 @@ static void bound_out(const struct departures *out, const double *link_out,
 /* L1, L2: the bytes that have to cross the nodes' links. */
 static void bound_links(const struct rf_plan *plan,
                         const struct rf_unit_tasks *units,
+                        enum rf_encoding encoding,
                         const struct rf_capacities *links,
                         const char *const *names, struct rf_bound *bound)
 {
@@ -444,7 +448,7 @@ static void bound_links(const struct rf_plan *plan,
     for (uint32_t n = 0; n < links->n_nodes; n++) {
         link_out[n] = rf_capacities_capacity(links, n, true);
     }
-    collect(plan, units, link_out, in, &out);
+    collect(plan, units, encoding, link_out, in, &out);
     for (uint32_t n = 0; n < links->n_nodes; n++) {
         raise_bound(bound, in[n], rf_capacities_capacity(links, n, false),
                     "link %s in", names[n]);
@@ -475,11 +479,10 @@ static void bound_traffic(const struct rf_schedule *schedule,
 }
 
 /* `schedule` NULL: for any strategy. */
-static enum rf_status find_bound(const struct rf_plan *plan,
-                                 const struct rf_schedule *schedule,
-                                 const struct rf_capacities *links,
-                                 const char *const *names, struct rf_bound *out,
-                                 struct rf_err *err)
+static enum rf_status
+find_bound(const struct rf_plan *plan, const struct rf_schedule *schedule,
+           enum rf_encoding encoding, const struct rf_capacities *links,
+           const char *const *names, struct rf_bound *out, struct rf_err *err)
 {
     struct rf_bound bound = {.ms = 0, .resource = "nothing"};
     struct rf_unit_tasks units;
@@ -490,9 +493,9 @@ static enum rf_status find_bound(const struct rf_plan *plan,
                           links->n_nodes, plan->world->n_nodes);
     }
     RF_TRY(rf_unit_tasks_build(plan, &units, err));
-    bound_links(plan, &units, links, names, &bound);
+    bound_links(plan, &units, encoding, links, names, &bound);
     /* How often encoded weights pass through memory is an encoder's business. */
-    if (plan->spec->encoding == RF_ENCODING_DENSE) {
+    if (encoding == RF_ENCODING_DENSE) {
         copied_make(plan, &units, links, &copied);
         bound_memory(plan, &copied, links, names, &bound);
         if (schedule != NULL) {
@@ -507,11 +510,12 @@ static enum rf_status find_bound(const struct rf_plan *plan,
 }
 
 enum rf_status rf_bounds_any(const struct rf_plan *plan,
+                             enum rf_encoding encoding,
                              const struct rf_capacities *links,
                              const char *const *node_names,
                              struct rf_bound *out, struct rf_err *err)
 {
-    return find_bound(plan, NULL, links, node_names, out, err);
+    return find_bound(plan, NULL, encoding, links, node_names, out, err);
 }
 
 enum rf_status rf_bounds_schedule(const struct rf_plan *plan,
@@ -520,5 +524,6 @@ enum rf_status rf_bounds_schedule(const struct rf_plan *plan,
                                   const char *const *node_names,
                                   struct rf_bound *out, struct rf_err *err)
 {
-    return find_bound(plan, schedule, links, node_names, out, err);
+    return find_bound(plan, schedule, RF_ENCODING_DENSE, links, node_names, out,
+                      err);
 }

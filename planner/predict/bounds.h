@@ -40,7 +40,8 @@ struct rf_bound {
 };
 
 /*
- * The least time of any execution of the refit: the largest bytes / capacity
+ * The least time of any execution of the refit with that encoding, which may
+ * differ from that of the plan's scenario: the largest bytes / capacity
  * over all resources. Resources: each node's memory (bytes that its ranks need
  * and one of them holds: read once, written for each), with devices each
  * rank's GPU and the bytes into it, each node's link out and in (inter-node
@@ -49,16 +50,15 @@ struct rf_bound {
  * goodput or that with all others at once, whichever is better). Formula and
  * proof: docs/MEASURING.md.
  */
-enum rf_status rf_bounds_any(const struct rf_plan *plan,
-                             const struct rf_capacities *links,
-                             const char *const *node_names,
-                             struct rf_bound *out,
-                             struct rf_err *err) RF_MUST_CHECK;
+enum rf_status
+rf_bounds_any(const struct rf_plan *plan, enum rf_encoding encoding,
+              const struct rf_capacities *links, const char *const *node_names,
+              struct rf_bound *out, struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * The same for one schedule: its own operations' bytes through each node's
+ * The same for one schedule, which moves whole weights: its own operations' bytes through each node's
  * memory and links, which may exceed what any strategy has to move. Never less
- * than rf_bounds_any().
+ * than rf_bounds_any() of RF_ENCODING_DENSE.
  */
 enum rf_status rf_bounds_schedule(const struct rf_plan *plan,
                                   const struct rf_schedule *schedule,

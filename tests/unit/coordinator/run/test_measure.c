@@ -32,10 +32,13 @@ static void teardown(void)
     attempt_lab_free(&lab);
 }
 
-/* Every rank answers a probe. */
+/* Every rank answers a probe with this rate. */
+static double probed_gbytes_per_s = 1;
+
 static void answer_probe(enum rf_state state)
 {
-    struct rf_msg_probed figures = {1, 1, 1};
+    struct rf_msg_probed figures = {probed_gbytes_per_s, probed_gbytes_per_s,
+                                    1};
     for (uint32_t r = 0; r < LAB_RANKS; r++) {
         const struct rf_msg_answer answer = {.rank = r, .probed = &figures};
         ck_assert_int_eq(rf_run_measure_take(measure, state, &answer, NULL),
@@ -344,6 +347,29 @@ TEST(test_measure_checks_sources_with_the_last_iteration)
         (void)pass(RUN_VERIFYING, NULL);
     }
     teardown();
+}
+
+/* The seconds for a yardstick after probes of slow memory and links. */
+static int64_t yardstick_s(const char *more)
+{
+    int64_t seconds;
+    create(more);
+    probed_gbytes_per_s = 1e-6;
+    (void)pass(RUN_PROBING, NULL);
+    seconds = rf_run_measure_enter(measure, RUN_YARDSTICK);
+    probed_gbytes_per_s = 1;
+    teardown();
+    return seconds;
+}
+
+/* A yardstick moves whole weights, whatever the refit sends of them. */
+TEST(test_measure_gives_a_yardstick_the_time_of_whole_weights)
+{
+    const int64_t whole = yardstick_s("");
+    ck_assert_int_gt(whole, 600);
+    ck_assert_int_eq(yardstick_s(", \"update\": {\"density\": 0.01}, "
+                                 "\"encoding\": \"auto\""),
+                     whole);
 }
 
 TEST(test_measure_gives_a_run_the_time_that_its_scenario_sets)

@@ -18,7 +18,7 @@ static double least_of(const char *dtype, const char *members)
         "'infer': {'layout': 'hf'}%s}",
         members);
     assert_ok(planned_make(&planned, model, scenario, slots, 1), planned.err);
-    return rf_update_least(planned.plan, 0);
+    return rf_update_least(planned.plan, 0, planned.plan->spec->encoding);
 }
 
 #define ONE_PERCENT ", 'update': {'density': 0.01, 'pattern': "

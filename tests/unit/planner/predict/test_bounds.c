@@ -26,8 +26,9 @@ static struct rf_bound bound_of(const char *scenario, const uint32_t *slots,
     struct rf_bound bound;
     enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
     assert_ok(status, lab.err);
-    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, &bound, NULL),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_bounds_any(lab.plan, RF_ENCODING_DENSE, &links, names, &bound, NULL),
+        RF_OK);
     return bound;
 }
 
@@ -166,8 +167,9 @@ TEST(test_cost_bound_refuses_figures_of_another_cluster)
                  ACROSS("[1, 1]", "RR", "\"n0\"", "[1, 1]", "RR", "\"n1\""),
                  slots, 2),
         RF_OK);
-    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, &bound, NULL),
-                     RF_ERR_INTERNAL);
+    ck_assert_int_eq(
+        rf_bounds_any(lab.plan, RF_ENCODING_DENSE, &links, names, &bound, NULL),
+        RF_ERR_INTERNAL);
 }
 
 TEST(test_cost_bound_of_many_holder_sets)
@@ -188,8 +190,9 @@ TEST(test_cost_bound_of_many_holder_sets)
             "'infer': {'layout': 'spec', 'mesh': [12, 1], 'spec': 'RR'}}",
             slots, 12),
         RF_OK);
-    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, many, &bound, NULL),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_bounds_any(lab.plan, RF_ENCODING_DENSE, &links, many, &bound, NULL),
+        RF_OK);
     /* the last chunk is the smallest: 1024 rows in chunks of 86 */
     ck_assert_double_eq_tol(bound.ms, (1024 - 78) * 4000 / 2e6, 1e-9);
 }
@@ -222,8 +225,9 @@ TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
                  "'spec', 'mesh': [1, 1], 'spec': 'RR'}}",
                  slots, NODES),
         RF_OK);
-    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, many, &bound, NULL),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_bounds_any(lab.plan, RF_ENCODING_DENSE, &links, many, &bound, NULL),
+        RF_OK);
     ck_assert_double_eq_tol(bound.ms, BYTES / 512 * (1 + 2 * 511) / 2e6, 1e-9);
     ck_assert_str_eq(bound.resource, "link slowest out");
 }
@@ -238,7 +242,9 @@ static void both_bounds(const char *scenario, const uint32_t *slots, uint32_t n,
     ck_assert_int_eq(
         rf_bounds_schedule(lab.plan, lab.schedule, &links, names, own, NULL),
         RF_OK);
-    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, any, NULL), RF_OK);
+    ck_assert_int_eq(
+        rf_bounds_any(lab.plan, RF_ENCODING_DENSE, &links, names, any, NULL),
+        RF_OK);
 }
 
 #define TWO_REPLICAS                                                           \

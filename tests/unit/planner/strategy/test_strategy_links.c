@@ -165,8 +165,9 @@ LOOP_TEST(test_strategy_links_bound_agrees, RF_ARRAY_SIZE(cases))
     struct rf_bound bound;
     make(&lab, of, BROADCAST_ORDER, false);
     lab_links(&links, lab.world->n_nodes, 0, 0, 2);
-    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, &bound, NULL),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_bounds_any(lab.plan, RF_ENCODING_DENSE, &links, names, &bound, NULL),
+        RF_OK);
     ck_assert_double_eq_tol(bound.ms, of->bound * of->bytes / 2e6, 1e-6);
 }
 

@@ -319,6 +319,7 @@ static enum rf_status take_copy(struct rf_run_probes *probes, uint32_t node,
                                 const struct rf_msg_probed *probed,
                                 struct rf_err *err)
 {
+    const bool encoded = probes->scenario->spec->encoding != RF_ENCODING_DENSE;
     double *single = &probes->into->copy1_gbytes_per_s[node];
     if (isnan(probed->gbytes_per_s)) {
         return missing(err, "gbytes_per_s");
@@ -326,8 +327,14 @@ static enum rf_status take_copy(struct rf_run_probes *probes, uint32_t node,
     if (isnan(probed->single_gbytes_per_s)) {
         return missing(err, "single_gbytes_per_s");
     }
-    /* A rank's figure is its share of the node's concurrent copies. */
+    if (encoded && isnan(probed->scan_gbytes_per_s)) {
+        return missing(err, "scan_gbytes_per_s");
+    }
+    /* A rank's figure is its share while the node's ranks all do the same. */
     probes->into->copy_gbytes_per_s[node] += probed->gbytes_per_s;
+    if (encoded) {
+        probes->into->scan_gbytes_per_s[node] += probed->scan_gbytes_per_s;
+    }
     *single = RF_MAX(*single, probed->single_gbytes_per_s);
     return RF_OK;
 }

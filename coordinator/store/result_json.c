@@ -326,12 +326,15 @@ static json_t *links_json(const struct rf_attempt *attempt,
     uint32_t n = links->n_nodes;
     for (uint32_t i = 0; probed && i < n; i++) {
         if (links->copy_gbytes_per_s[i] > 0) {
-            json_array_append_new(nodes,
-                                  json_pack("{s:s, s:f, s:f}", "host", names[i],
-                                            "copy_gbytes_per_s",
-                                            links->copy_gbytes_per_s[i],
-                                            "single_copy_gbytes_per_s",
-                                            links->copy1_gbytes_per_s[i]));
+            json_t *node = json_pack(
+                "{s:s, s:f, s:f}", "host", names[i], "copy_gbytes_per_s",
+                links->copy_gbytes_per_s[i], "single_copy_gbytes_per_s",
+                links->copy1_gbytes_per_s[i]);
+            if (links->scan_gbytes_per_s[i] > 0) {
+                put(node, "scan_gbytes_per_s",
+                    json_real(links->scan_gbytes_per_s[i]));
+            }
+            json_array_append_new(nodes, node);
         }
     }
     for (size_t p = 0; probed && p < (size_t)n * n; p++) {

@@ -28,6 +28,7 @@ void rf_capacities_init(struct rf_capacities *links, uint32_t n_nodes)
     links->nics = rf_xcalloc(n, sizeof(uint32_t));
     links->copy_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->copy1_gbytes_per_s = rf_xcalloc(n, sizeof(double));
+    links->scan_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->out_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->in_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->pair_gbytes_per_s = rf_xcalloc(n * n, sizeof(double));
@@ -40,6 +41,7 @@ void rf_capacities_free(struct rf_capacities *links)
 {
     free(links->copy_gbytes_per_s);
     free(links->copy1_gbytes_per_s);
+    free(links->scan_gbytes_per_s);
     free(links->out_gbytes_per_s);
     free(links->in_gbytes_per_s);
     free(links->pair_gbytes_per_s);
@@ -263,9 +265,9 @@ static void bound_copies(const struct rf_plan *plan,
     }
 }
 
-/* The bytes that have to leave the nodes that hold them, as demands of fair
- * shares: one for each list of nodes. */
-struct departures {
+/* Bytes that any of some nodes has to send or compare, as demands of fair shares:
+ * one for each list of nodes. */
+struct demands {
     uint64_t *bytes;
     uint32_t *first, *nodes;
     size_t n, bytes_capacity, n_first, first_capacity, n_nodes, nodes_capacity;
@@ -280,8 +282,8 @@ static bool same_nodes(const uint32_t *a, const uint32_t *b, uint32_t n)
     return i == n;
 }
 
-static void add_departure(struct departures *all, const uint32_t *nodes,
-                          uint32_t n, uint64_t bytes)
+static void add_demand(struct demands *all, const uint32_t *nodes, uint32_t n,
+                       uint64_t bytes)
 {
     for (size_t i = 0; i < all->n; i++) {
         if (all->first[i + 1] - all->first[i] == n &&
@@ -298,6 +300,13 @@ static void add_departure(struct departures *all, const uint32_t *nodes,
             (uint32_t)all->n_nodes);
 }
 
+static void free_demands(struct demands *all)
+{
+    free(all->bytes);
+    free(all->first);
+    free(all->nodes);
+}
+
 static uint64_t link_bytes(const struct rf_plan *plan,
                            const struct rf_unit_task *unit,
                            enum rf_encoding encoding)
@@ -308,12 +317,34 @@ static uint64_t link_bytes(const struct rf_plan *plan,
                       rf_update_least(plan, unit->family, encoding));
 }
 
+/* Lists the nodes that hold unit task u in `nodes`, and marks them in `seen` with
+ * u + 1. False: the capacity of one was not measured (0). */
+static bool list_holders(const struct rf_plan *plan,
+                         const struct rf_unit_tasks *units, size_t u,
+                         const double *capacity, size_t *seen, uint32_t *nodes,
+                         uint32_t *n)
+{
+    const struct rf_unit_task *unit = &units->of[u];
+    bool measured = true;
+    *n = 0;
+    for (uint32_t i = 0; i < unit->n_src; i++) {
+        const uint32_t rank = units->holders[unit->first_src + i].rank;
+        const uint32_t node = plan->world->ranks[rank].node;
+        if (seen[node] != u + 1) {
+            seen[node] = u + 1;
+            nodes[(*n)++] = node;
+            measured &= capacity[node] > 0;
+        }
+    }
+    return measured;
+}
+
 /* Collects the nodes that hold each unit task and those that need it. Holders
- * whose link was not measured (0 in `link_out`) set no bound. */
+ * whose link was not measured set no bound. */
 static void collect(const struct rf_plan *plan,
                     const struct rf_unit_tasks *units,
                     enum rf_encoding encoding, const double *link_out,
-                    double *in, struct departures *out)
+                    double *in, struct demands *out)
 {
     const struct rf_world *world = plan->world;
     size_t *seen = rf_xcalloc(world->n_nodes, sizeof(*seen));
@@ -322,17 +353,10 @@ static void collect(const struct rf_plan *plan,
     for (size_t u = 0; u < units->n; u++) {
         const struct rf_unit_task *unit = &units->of[u];
         const uint64_t bytes = link_bytes(plan, unit, encoding);
-        bool leaves = false, measured = true;
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < unit->n_src; i++) {
-            uint32_t rank = units->holders[unit->first_src + i].rank;
-            uint32_t node = world->ranks[rank].node;
-            if (seen[node] != u + 1) {
-                seen[node] = u + 1;
-                nodes[n++] = node;
-                measured &= link_out[node] > 0;
-            }
-        }
+        bool leaves = false;
+        uint32_t n;
+        const bool measured =
+            list_holders(plan, units, u, link_out, seen, nodes, &n);
         for (uint32_t i = 0; i < unit->n_dst; i++) {
             uint32_t rank = units->holders[unit->first_dst + i].rank;
             uint32_t node = world->ranks[rank].node;
@@ -343,7 +367,7 @@ static void collect(const struct rf_plan *plan,
             }
         }
         if (leaves && measured) {
-            add_departure(out, nodes, n, bytes);
+            add_demand(out, nodes, n, bytes);
         }
     }
     free(seen);
@@ -370,10 +394,15 @@ static void close_set(const struct rf_fair_shares *shares, bool *set)
     }
 }
 
-/* The bound of the slowest nodes under the best division of the sending: `node`
- * and those that share with it. */
-static void bound_set(const struct rf_fair_shares *shares,
-                      const double *link_out, const char *const *names,
+/* What the bound of one node, and that of several, is called. */
+struct wording {
+    const char *one, *many, *end;
+};
+
+/* The bound of the slowest nodes under the best division: `node` and those that
+ * share with it. */
+static void bound_set(const struct rf_fair_shares *shares, const double *rate,
+                      const struct wording *as, const char *const *names,
                       uint32_t node, struct rf_bound *bound)
 {
     bool *set = rf_xcalloc(shares->n_suppliers, sizeof(*set));
@@ -384,52 +413,57 @@ static void bound_set(const struct rf_fair_shares *shares,
     for (uint32_t n = shares->n_suppliers; n-- > 0;) {
         if (set[n]) {
             bytes += (double)shares->load[n];
-            capacity += link_out[n];
+            capacity += rate[n];
             count++;
             first = n;
         }
     }
     if (count == 1) {
-        raise_bound(bound, bytes, capacity, "link %s out", names[first]);
+        raise_bound(bound, bytes, capacity, "%s %s%s", as->one, names[first],
+                    as->end);
     } else {
-        raise_bound(bound, bytes, capacity, "links of %s and %u more out",
-                    names[first], count - 1);
+        raise_bound(bound, bytes, capacity, "%s %s and %u more%s", as->many,
+                    names[first], count - 1, as->end);
     }
     free(set);
 }
 
-/* L2: the time of the best division of the sending. `out` is not empty. */
-static void bound_out(const struct departures *out, const double *link_out,
-                      uint32_t n_nodes, const char *const *names,
-                      struct rf_bound *bound)
+/* The time of the best division of the bytes, at a rate for each node; none
+ * without bytes. */
+static void bound_division(const struct demands *all, const double *rate,
+                           uint32_t n_nodes, const struct wording *as,
+                           const char *const *names, struct rf_bound *bound)
 {
     uint32_t *weight = rf_xcalloc(n_nodes, sizeof(*weight)), slowest = 0;
     struct rf_fair_shares shares = {
-        .n_demands = (uint32_t)out->n,
+        .n_demands = (uint32_t)all->n,
         .n_suppliers = n_nodes,
-        .demand = out->bytes,
-        .first = out->first,
-        .to = out->nodes,
+        .demand = all->bytes,
+        .first = all->first,
+        .to = all->nodes,
         .weight = weight,
-        .amount = rf_xcalloc(out->n_nodes, sizeof(uint64_t)),
+        .amount = rf_xcalloc(all->n_nodes, sizeof(uint64_t)),
         .load = rf_xcalloc(n_nodes, sizeof(uint64_t)),
     };
     double most = 0, longest = 0;
-    for (uint32_t n = 0; n < n_nodes; n++) {
-        most = RF_MAX(most, link_out[n]);
+    if (all->n == 0) {
+        goto free;
     }
     for (uint32_t n = 0; n < n_nodes; n++) {
-        weight[n] = (uint32_t)(link_out[n] / most * RF_FAIR_SHARES_WEIGHT_MAX);
+        most = RF_MAX(most, rate[n]);
+    }
+    for (uint32_t n = 0; n < n_nodes; n++) {
+        weight[n] = (uint32_t)(rate[n] / most * RF_FAIR_SHARES_WEIGHT_MAX);
         weight[n] = RF_MAX(weight[n], 1);
     }
     rf_fair_shares_solve(&shares);
     for (uint32_t n = 0; n < n_nodes; n++) {
-        const double time =
-            link_out[n] > 0 ? (double)shares.load[n] / link_out[n] : 0;
+        const double time = rate[n] > 0 ? (double)shares.load[n] / rate[n] : 0;
         slowest = time > longest ? n : slowest;
         longest = RF_MAX(longest, time);
     }
-    bound_set(&shares, link_out, names, slowest, bound);
+    bound_set(&shares, rate, as, names, slowest, bound);
+free:
     free(weight);
     free(shares.amount);
     free(shares.load);
@@ -442,7 +476,8 @@ static void bound_links(const struct rf_plan *plan,
                         const struct rf_capacities *links,
                         const char *const *names, struct rf_bound *bound)
 {
-    struct departures out = {.n = 0};
+    static const struct wording sending = {"link", "links of", " out"};
+    struct demands out = {.n = 0};
     double *in = rf_xcalloc(links->n_nodes, sizeof(*in));
     double *link_out = rf_xcalloc(links->n_nodes, sizeof(*link_out));
     for (uint32_t n = 0; n < links->n_nodes; n++) {
@@ -453,14 +488,45 @@ static void bound_links(const struct rf_plan *plan,
         raise_bound(bound, in[n], rf_capacities_capacity(links, n, false),
                     "link %s in", names[n]);
     }
-    if (out.n > 0) {
-        bound_out(&out, link_out, links->n_nodes, names, bound);
-    }
-    free(out.bytes);
-    free(out.first);
-    free(out.nodes);
+    bound_division(&out, link_out, links->n_nodes, &sending, names, bound);
+    free_demands(&out);
     free(in);
     free(link_out);
+}
+
+/* C1: the weights that have to be compared with their base, on a node that holds
+ * them. Where all of a tensor changes there is nothing to find, and what stays in
+ * place is not compared. */
+static void bound_scans(const struct rf_plan *plan,
+                        const struct rf_unit_tasks *units,
+                        enum rf_encoding encoding,
+                        const struct rf_capacities *links,
+                        const char *const *names, struct rf_bound *bound)
+{
+    static const struct wording comparing = {"scan of", "scans of", ""};
+    const struct rf_world *world = plan->world;
+    size_t *seen = rf_xcalloc(world->n_nodes, sizeof(*seen));
+    uint32_t *nodes = rf_xcalloc(world->n_nodes, sizeof(*nodes)), n;
+    double *rate = rf_xcalloc(world->n_nodes, sizeof(*rate));
+    struct demands scans = {.n = 0};
+    memcpy(rate, links->scan_gbytes_per_s, world->n_nodes * sizeof(*rate));
+    for (uint32_t r = 0; links->left_bytes != NULL && r < world->n_ranks; r++) {
+        rate[world->ranks[r].node] *= links->left_bytes[r] == 0;
+    }
+    RF_PUSH(scans.first, scans.n_first, scans.first_capacity, 0);
+    for (size_t u = 0; u < units->n; u++) {
+        const struct rf_unit_task *unit = &units->of[u];
+        const struct rf_form form = rf_plan_form(plan, RF_TRAIN, unit->family);
+        if (rf_update_least(plan, unit->family, encoding) < 1 &&
+            list_holders(plan, units, u, rate, seen, nodes, &n)) {
+            add_demand(&scans, nodes, n, rf_form_bytes(form, &unit->box));
+        }
+    }
+    bound_division(&scans, rate, world->n_nodes, &comparing, names, bound);
+    free_demands(&scans);
+    free(rate);
+    free(nodes);
+    free(seen);
 }
 
 /* S2: the operations' bytes on the nodes' links. */
@@ -494,8 +560,9 @@ find_bound(const struct rf_plan *plan, const struct rf_schedule *schedule,
     }
     RF_TRY(rf_unit_tasks_build(plan, &units, err));
     bound_links(plan, &units, encoding, links, names, &bound);
-    /* How often encoded weights pass through memory is an encoder's business. */
-    if (encoding == RF_ENCODING_DENSE) {
+    if (encoding != RF_ENCODING_DENSE) {
+        bound_scans(plan, &units, encoding, links, names, &bound);
+    } else {
         copied_make(plan, &units, links, &copied);
         bound_memory(plan, &copied, links, names, &bound);
         if (schedule != NULL) {

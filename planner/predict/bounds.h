@@ -17,6 +17,8 @@ struct rf_capacities {
     bool devices; /* copies are in GPU memory, each rank's in its own GPU */
     /* per node: payload copied by all its ranks at once, and by one alone */
     double *copy_gbytes_per_s, *copy1_gbytes_per_s;
+    /* per node: weights compared with their base by all its ranks at once */
+    double *scan_gbytes_per_s;
     /* per node: to and from all others at once; 0: not measured */
     double *out_gbytes_per_s, *in_gbytes_per_s;
     double *pair_gbytes_per_s; /* [from·n_nodes + to]; 0: not measured */
@@ -36,7 +38,8 @@ struct rf_capacities {
 
 struct rf_bound {
     double ms;
-    char resource[96]; /* "memory of gpu-a", "link gpu-a out" */
+    char
+        resource[96]; /* "memory of gpu-a", "link gpu-a out", "scan of gpu-a" */
 };
 
 /*
@@ -47,7 +50,9 @@ struct rf_bound {
  * rank's GPU and the bytes into it, each node's link out and in (inter-node
  * bytes; the unique bytes of each destination node count once, since
  * strategies may fan out inside a node; the capacity is the best pair's
- * goodput or that with all others at once, whichever is better). Formula and
+ * goodput or that with all others at once, whichever is better). With an
+ * encoding, each node's comparing of what its ranks hold takes the place of
+ * memory, and links carry the least bytes of rf_update_least(). Formula and
  * proof: docs/MEASURING.md.
  */
 enum rf_status

@@ -71,8 +71,8 @@ test_every_method_and_every_strategy_is_verified() {
     [ ${#files[@]} = $((4 + $(jq length <<<"$strategies"))) ] ||
         fail "members are missing"
     for result in "${files[@]}"; do
-        expect_json "$result" '.status == "ok" and
-            .bound.ms == null and .schedule_bound.ms == null'
+        expect_json "$result" '.status == "ok" and .schedule_bound.ms == null and
+            (.bound.resource | startswith("scan of "))'
     done
 }
 
@@ -242,21 +242,26 @@ test_what_cannot_be_is_refused() {
     expect_text err 'another dtype in training than in inference'
 }
 
-test_the_bound_is_of_the_least_bytes() {
+# A scan of all weights, or the least bytes on the link, by the best of the probes:
+# of 1 % of 16 bits the positions take 0.0808 bits an element, the differences of
+# adam 1.64 a change.
+test_the_bound_is_the_longer_of_scan_and_least_bytes() {
     cluster '"method": "tcp", "update": {"density": 0.01},
              "encoding": ["dense", "auto", "auto+diff"]'
     coord_exits 0 cluster.json --set 'nodes=[{"host": "a", "slots": 2},
         {"host": "b", "slots": 4}]'
-    bound() {
-        jq '.bound.ms' results/*/"x-encoding=$1.json"
+    bound() { # ENCODING SHARE_ON_THE_LINK
+        expect_json results/*/"x-encoding=$1.json" \
+            "(.model.bytes / 1e6) as \$mb | .bound | .ms as \$ms |
+            [.probe[] | objects] | \$mb * ([
+                1 / ([.[].nodes[0].scan_gbytes_per_s] | max),
+                $2 / ([.[].pairs[].gbytes_per_s] | max)] | max) / \$ms |
+            . > 0.99 and . < 1.01"
     }
-    for name in auto auto+diff; do
-        expect_json results/*/"x-encoding=$name.json" \
-            '.bound.resource | startswith("link")'
-    done
-    jq -en "[$(bound dense), $(bound auto), $(bound auto+diff)] |
-        .[0] > 10 * .[1] and .[1] > 0 and .[2] > 0" >/dev/null ||
-        fail "the bounds are $(bound dense), $(bound auto), $(bound auto+diff)"
+    bound auto 0.01505
+    bound auto+diff 0.006075
+    expect_json results/*/x-encoding=dense.json '.bound.probe.before.nodes |
+        map(has("scan_gbytes_per_s")) | any | not'
 }
 
 test_a_machine_without_zstd_is_told() {

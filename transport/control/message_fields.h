@@ -319,6 +319,9 @@
       "windows of time; link: as the receiving rank saw it")                   \
     F(S, REAL, single_gbytes_per_s, OPTIONAL, 0, RF_MSG_RATE_MAX,              \
       "copy: what the node's first rank reaches alone")                        \
+    F(S, REAL, scan_gbytes_per_s, OPTIONAL, 0, RF_MSG_RATE_MAX,                \
+      "copy, with an encoding: weights that this rank compares with their "    \
+      "base while all ranks of its node do")                                   \
     F(S, REAL, latency_us, OPTIONAL, 0, 1e9, "link: half a round trip")
 
 #define RF_LOADED_FIELDS(F, S)                                                 \

@@ -1,12 +1,13 @@
 /*
- * Copy probe. See probe.h; the link probe is in probe_link.c.
+ * Copy and scan probe. See probe.h; the link probe is in probe_link.c.
  *
  * All ranks of a node copy in the same time windows, agreed on in an exchange,
  * so that their rates add up to what the memory gives to all of them at once: a
  * rank that copied a fixed amount would end alone and look faster. memcpy and
  * streaming stores take turns, so that a slow moment of a shared machine hits
- * both. The result is the median window of the better kind, by the node's sum,
- * since refits are judged by their median too.
+ * both; so does comparing the two arrays where refits have to find what changed.
+ * The result is the median window of the better kind, by the node's sum, since
+ * refits are judged by their median too.
  */
 #include "worker/rank/probe.h"
 
@@ -17,6 +18,7 @@
 #include "common/mem.h"
 #include "common/memory_info.h"
 #include "transport/codec/strided_copy.h"
+#include "transport/delta/delta_scan.h"
 #include "worker/content/memory_host.h"
 
 /* A window lasts as long as a slow memory needs to copy the buffer once, and at
@@ -25,33 +27,44 @@
 #define WINDOW_LEAST_MS 10
 #define WINDOW_MOST_MS 50
 #define SLOW_BYTES_PER_NS 1
-#define WINDOWS 6 /* memcpy and streaming in turn */
 #define CHUNK_BYTES ((uint64_t)1 << 20)
 #define DEFAULT_BYTES ((uint64_t)64 << 20)
 
-enum copy_kind { KIND_MEMCPY, KIND_STREAMING, KIND_COUNT };
+/* Windows of all kinds, in turn. */
+enum copy_kind { KIND_MEMCPY, KIND_STREAMING, KIND_SCAN, KIND_COUNT };
+#define TURNS 3
+#define WINDOWS (TURNS * KIND_COUNT)
+
+#define SCAN_WIDTH 2 /* bytes of a compared element: memory limits any width */
 
 /* Both are arenas, the kind of memory that refits copy. */
 struct buffers {
     struct rf_arena src, dst;
     uint64_t bytes; /* each, a multiple of CHUNK_BYTES */
     int64_t window_ns;
+    uint16_t *changes; /* for the scan; NULL: no scan */
 };
 
 static void free_buffers(struct buffers *buffers)
 {
     rf_memory_host.free(&buffers->src);
     rf_memory_host.free(&buffers->dst);
+    free(buffers->changes);
 }
 
 static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
-                                    struct buffers *out, struct rf_err *err)
+                                    bool scan, struct buffers *out,
+                                    struct rf_err *err)
 {
     enum rf_status status;
     *out = (struct buffers){.src = {.fd = -1},
                             .dst = {.fd = -1},
                             .bytes = bytes,
                             .window_ns = window_ns};
+    if (scan) {
+        out->changes =
+            rf_xcalloc(RF_DELTA_BLOCK + RF_DELTA_SLACK, sizeof(*out->changes));
+    }
     status = rf_memory_host.alloc(bytes, &out->src, err);
     RF_THEN(status, rf_memory_host.alloc(bytes, &out->dst, err));
     if (status != RF_OK) {
@@ -61,7 +74,17 @@ static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
     return status;
 }
 
-/* Bytes per nanosecond copied from start_ns to the end of the window, or of the
+/* Compares a chunk as a refit with an encoding does. */
+static void scan_chunk(const uint8_t *a, const uint8_t *b, uint16_t *changes)
+{
+    const size_t block = RF_DELTA_BLOCK * SCAN_WIDTH;
+    for (size_t at = 0; at < CHUNK_BYTES; at += block) {
+        (void)rf_delta_scan(a + at, b + at, RF_DELTA_BLOCK, SCAN_WIDTH,
+                            changes);
+    }
+}
+
+/* Bytes per nanosecond copied or compared from start_ns to the end of the window, or of the
  * chunk that is longer: at least one, also where the processor comes to this rank
  * too late. */
 static double copy_window(const struct buffers *buffers, enum copy_kind kind,
@@ -70,42 +93,50 @@ static double copy_window(const struct buffers *buffers, enum copy_kind kind,
     int64_t end_ns = start_ns + buffers->window_ns;
     uint8_t *dst = buffers->dst.base;
     const uint8_t *src = buffers->src.base;
-    uint64_t at = 0, copied = 0;
+    uint64_t at = 0, done = 0;
     int64_t now_ns;
     rf_sleep_until_ns(start_ns);
     do {
         if (kind == KIND_STREAMING) {
             rf_copy_streaming(dst + at, src + at, CHUNK_BYTES);
             rf_copy_fence();
+        } else if (kind == KIND_SCAN) {
+            scan_chunk(dst + at, src + at, buffers->changes);
         } else {
             memcpy(dst + at, src + at, CHUNK_BYTES);
         }
-        copied += CHUNK_BYTES;
+        done += CHUNK_BYTES;
         at = (at + CHUNK_BYTES) % buffers->bytes;
         now_ns = rf_now_ns();
     } while (now_ns < end_ns && !atomic_load(abort));
-    return (double)copied / (double)(now_ns - start_ns);
+    return (double)done / (double)(now_ns - start_ns);
 }
 
-/* Bytes per nanosecond in each window. */
-static void measure(const struct buffers *buffers, int64_t start_ns,
+/* Bytes per nanosecond in each window; 0 without a scan in its windows. */
+static void measure(const struct buffers *buffers, bool scan, int64_t start_ns,
                     const atomic_bool *abort, double rate[WINDOWS])
 {
     /* A gap between windows for the chunk in progress. */
     const int64_t step_ns = buffers->window_ns + RF_NS_PER_MS;
     for (int window = 0; window < WINDOWS; window++) {
         enum copy_kind kind = (enum copy_kind)(window % KIND_COUNT);
-        rate[window] =
-            copy_window(buffers, kind, start_ns + window * step_ns, abort);
+        rate[window] = 0;
+        if (kind != KIND_SCAN || scan) {
+            rate[window] = copy_window(buffers, kind, start_ns, abort);
+            start_ns += step_ns;
+        }
     }
 }
 
-/* The median window of the better kind. */
-static int typical_window(const double rate[WINDOWS])
+/* The median window of the scan, or of the better kind of copies. */
+static int typical_window(const double rate[WINDOWS], bool scan)
 {
     int best = -1;
     for (int w = 0; w < WINDOWS; w++) {
         int below = 0, above = 0;
+        if ((w % KIND_COUNT == KIND_SCAN) != scan) {
+            continue;
+        }
         for (int other = w % KIND_COUNT; other < WINDOWS; other += KIND_COUNT) {
             below += rate[other] < rate[w];
             above += rate[other] > rate[w];
@@ -168,8 +199,8 @@ static enum rf_status copy_alone(const struct rf_probe *probe,
     int64_t asked_ns;
     enum rf_status status = meet(probe, values, err);
     if (status == RF_OK && first_of_node(probe)) {
-        measure(buffers, rf_now_ns(), probe->env->abort, alone);
-        mine = (uint64_t)(alone[typical_window(alone)] * 1e9);
+        measure(buffers, false, rf_now_ns(), probe->env->abort, alone);
+        mine = (uint64_t)(alone[typical_window(alone, false)] * 1e9);
     }
     asked_ns = rf_now_ns();
     RF_THEN(status, share(probe, &mine, 1, values, err));
@@ -219,22 +250,27 @@ static enum rf_status sums_of_node(const struct rf_probe *probe,
 
 static enum rf_status host_copy(const struct rf_probe *probe,
                                 const struct buffers *buffers, uint64_t *values,
-                                double *together, double *single,
-                                struct rf_err *err)
+                                struct rf_msg_probed *out, struct rf_err *err)
 {
-    double rate[WINDOWS], sum[WINDOWS];
+    const bool scan = buffers->changes != NULL;
+    double rate[WINDOWS], sum[WINDOWS], single = 0;
     int64_t start_ns = 0, exchange_ns = 0;
     enum rf_status status =
-        copy_alone(probe, buffers, values, single, &exchange_ns, err);
+        copy_alone(probe, buffers, values, &single, &exchange_ns, err);
     RF_THEN(status, common_start(probe, exchange_ns, values, &start_ns, err));
     if (status != RF_OK) {
         return status;
     }
-    measure(buffers, start_ns, probe->env->abort, rate);
+    measure(buffers, scan, start_ns, probe->env->abort, rate);
     status = sums_of_node(probe, rate, values, sum, err);
     if (status == RF_OK) {
-        *together = rate[typical_window(sum)];
-        *probe->plain_stores = typical_window(sum) % KIND_COUNT == KIND_MEMCPY;
+        const int typical = typical_window(sum, false);
+        out->gbytes_per_s = rate[typical];
+        out->single_gbytes_per_s = single;
+        *probe->plain_stores = typical % KIND_COUNT == KIND_MEMCPY;
+    }
+    if (status == RF_OK && scan) {
+        out->scan_gbytes_per_s = rate[typical_window(sum, true)];
     }
     return status;
 }
@@ -301,8 +337,7 @@ static uint32_t sharers(const struct rf_probe *probe, uint32_t *first)
 /* Ranks of one device share its memory bandwidth: the first of them measures
  * alone, and each gets an equal part. */
 static enum rf_status device_copy(const struct rf_probe *probe,
-                                  double *together, double *single,
-                                  struct rf_err *err)
+                                  struct rf_msg_probed *out, struct rf_err *err)
 {
     uint64_t *values = rf_xcalloc(probe->world->n_ranks, sizeof(*values));
     uint32_t first = probe->env->rank;
@@ -318,8 +353,8 @@ static enum rf_status device_copy(const struct rf_probe *probe,
         status = share(probe, &mine, 1, values, err);
     }
     if (status == RF_OK) {
-        *single = (double)values[first] / 1e9;
-        *together = *single / n;
+        out->single_gbytes_per_s = (double)values[first] / 1e9;
+        out->gbytes_per_s = out->single_gbytes_per_s / n;
     }
     free(values);
     return status;
@@ -329,27 +364,21 @@ enum rf_status rf_probe_copy(const struct rf_probe *probe,
                              const struct rf_msg_step *step,
                              struct rf_msg_probed *out, struct rf_err *err)
 {
-    double together = 0, single = 0;
-    uint64_t *values;
+    const bool scan = probe->env->plan->spec->encoding != RF_ENCODING_DENSE;
     struct buffers buffers;
+    uint64_t *values;
     int64_t window_ns = 0;
     enum rf_status status;
     if (probe->module != NULL) {
-        status = device_copy(probe, &together, &single, err);
-    } else {
-        RF_TRY(window_of(step, &window_ns, err));
-        RF_TRY(
-            alloc_buffers(buffer_bytes(probe, step), window_ns, &buffers, err));
-        values = rf_xcalloc((size_t)probe->world->n_ranks * WINDOWS,
-                            sizeof(*values));
-        status = host_copy(probe, &buffers, values, &together, &single, err);
-        free(values);
-        free_buffers(&buffers);
+        return device_copy(probe, out, err);
     }
-    if (status != RF_OK) {
-        return status;
-    }
-    out->gbytes_per_s = together;
-    out->single_gbytes_per_s = single;
-    return RF_OK;
+    RF_TRY(window_of(step, &window_ns, err));
+    RF_TRY(alloc_buffers(buffer_bytes(probe, step), window_ns, scan, &buffers,
+                         err));
+    values =
+        rf_xcalloc((size_t)probe->world->n_ranks * WINDOWS, sizeof(*values));
+    status = host_copy(probe, &buffers, values, out, err);
+    free(values);
+    free_buffers(&buffers);
+    return status;
 }

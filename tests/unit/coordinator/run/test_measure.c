@@ -37,8 +37,10 @@ static double probed_gbytes_per_s = 1;
 
 static void answer_probe(enum rf_state state)
 {
-    struct rf_msg_probed figures = {probed_gbytes_per_s, probed_gbytes_per_s,
-                                    1};
+    struct rf_msg_probed figures = {.gbytes_per_s = probed_gbytes_per_s,
+                                    .single_gbytes_per_s = probed_gbytes_per_s,
+                                    .scan_gbytes_per_s = probed_gbytes_per_s,
+                                    .latency_us = 1};
     for (uint32_t r = 0; r < LAB_RANKS; r++) {
         const struct rf_msg_answer answer = {.rank = r, .probed = &figures};
         ck_assert_int_eq(rf_run_measure_take(measure, state, &answer, NULL),

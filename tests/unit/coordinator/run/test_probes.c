@@ -11,13 +11,18 @@ static struct attempt_lab lab;
 static struct rf_run_probes *probes;
 static struct rf_msg step;
 
-static void setup(void)
+static void create(const char *more)
 {
-    lab = attempt_lab_create("");
+    lab = attempt_lab_create(more);
     probes = rf_run_probes_create(2);
     rf_run_probes_plan(probes, lab.scenario);
     rf_run_probes_begin(probes, &lab.attempt->before, false);
     rf_msg_init(&step, RF_MSG_STEP);
+}
+
+static void setup(void)
+{
+    create("");
 }
 
 static void teardown(void)
@@ -273,10 +278,30 @@ TEST(test_probes_fail_on_a_link_without_a_figure)
     assert_says(fault.text, "gave no figure");
 }
 
+/* Only with an encoding; a node's is the sum of its ranks'. */
+TEST(test_probes_have_scans_where_changes_travel)
+{
+    struct rf_msg_probed figures = {.gbytes_per_s = 3,
+                                    .single_gbytes_per_s = 3,
+                                    .scan_gbytes_per_s = RF_ABSENT_REAL};
+    struct rf_err err = {0};
+    ck_assert_int_eq(say(0, figures, NULL), RF_OK);
+    ck_assert(lab.attempt->before.scan_gbytes_per_s[0] == 0);
+    teardown();
+    create(", \"update\": {\"density\": 0.1}, \"encoding\": \"auto\"");
+    assert_fails(say(0, figures, &err), RF_ERR_PROTOCOL, err,
+                 "scan_gbytes_per_s");
+    figures.scan_gbytes_per_s = 2.5;
+    for (uint32_t r = 0; r < LAB_RANKS; r++) {
+        ck_assert_int_eq(say(r, figures, NULL), RF_OK);
+    }
+    ck_assert(lab.attempt->before.scan_gbytes_per_s[1] == 5);
+}
+
 TEST(test_probes_need_every_figure)
 {
     static const struct rf_msg_probed none = {RF_ABSENT_REAL, RF_ABSENT_REAL,
-                                              RF_ABSENT_REAL};
+                                              RF_ABSENT_REAL, RF_ABSENT_REAL};
     struct rf_msg_probed figures = none;
     const struct rf_msg_answer nothing = {.rank = 0};
     struct rf_err err = {0};

@@ -26,9 +26,9 @@ static struct rf_bound bound_of(const char *scenario, const uint32_t *slots,
     struct rf_bound bound;
     enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
     assert_ok(status, lab.err);
-    ck_assert_int_eq(
-        rf_bounds_any(lab.plan, RF_ENCODING_DENSE, &links, names, &bound, NULL),
-        RF_OK);
+    ck_assert_int_eq(rf_bounds_any(lab.plan, lab.plan->spec->encoding, &links,
+                                   names, &bound, NULL),
+                     RF_OK);
     return bound;
 }
 
@@ -358,4 +358,80 @@ TEST(test_cost_bound_leaves_out_what_stays_in_place)
                 slots, 1, &own, &any);
     ck_assert_double_eq_tol(any.ms, 0, 1e-9);
     ck_assert_double_eq_tol(own.ms, 0, 1e-9);
+}
+
+/* Columns of one node, of which a share changed, become rows. */
+static struct rf_bound bound_inside(const char *density)
+{
+    const uint32_t slots[] = {4};
+    AUTO_FREE char *scenario = rf_xasprintf(
+        "{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+        "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RS1'}, "
+        "'update': {'density': %s}, 'encoding': 'auto'}",
+        density);
+    return bound_of(scenario, slots, 1);
+}
+
+/* However few of them changed. */
+TEST(test_cost_bound_of_changes_inside_a_node_is_to_find_them)
+{
+    struct rf_bound bound;
+    lab_links(&links, 1, 1, 1, 0);
+    ck_assert(bound_inside("0.001").ms == 0);
+    links.scan_gbytes_per_s[0] = 8;
+    bound = bound_inside("0.001");
+    ck_assert_double_eq_tol(bound.ms, BYTES / 8e6, 1e-9);
+    ck_assert_str_eq(bound.resource, "scan of a");
+    ck_assert(bound_inside("1").ms == 0); /* nothing to find */
+}
+
+/* A method says of a rank that the bytes stay where they are. */
+TEST(test_cost_bound_has_no_scan_where_bytes_stay_in_place)
+{
+    lab_links(&links, 1, 1, 1, 0);
+    links.scan_gbytes_per_s[0] = 8;
+    links.left_bytes = rf_xcalloc(4, sizeof(*links.left_bytes));
+    links.left_bytes[3] = 1;
+    ck_assert(bound_inside("0.001").ms == 0);
+}
+
+/* From `replicas` nodes to another one. */
+static struct rf_bound bound_between(unsigned replicas, const char *density)
+{
+    const uint32_t slots[] = {1, 1, 1};
+    AUTO_FREE char *scenario = rf_xasprintf(
+        "{'mode': 'disaggregated', 'train': {'layout': 'spec', 'mesh': [%u, "
+        "1], 'spec': 'RR'}, 'infer': {'layout': 'spec', 'mesh': [1, 1], "
+        "'spec': 'RR'}, 'update': {'density': %s, 'pattern': 'uniform'}, "
+        "'encoding': 'auto'}",
+        replicas, density);
+    return bound_of(scenario, slots, replicas + 1);
+}
+
+/* At 0.1 % an element takes 0.032 bits and its position 0.0114; at 30 % 9.6 and
+ * 0.8813, 32.75 % of all bytes. */
+TEST(test_cost_bound_of_changes_between_nodes_is_the_slower_resource)
+{
+    struct rf_bound bound;
+    lab_links(&links, 2, 1, 1, 0.5);
+    links.scan_gbytes_per_s[0] = 8;
+    links.scan_gbytes_per_s[1] = 1; /* has nothing to compare */
+    bound = bound_between(1, "0.001");
+    ck_assert_double_eq_tol(bound.ms, BYTES / 8e6, 1e-9);
+    ck_assert_str_eq(bound.resource, "scan of a");
+    bound = bound_between(1, "0.3");
+    ck_assert_double_eq_tol(bound.ms, 0.327541 * BYTES / 0.5e6, 1e-4);
+    ck_assert_str_eq(bound.resource, "link b in");
+}
+
+/* Either of two replicas may be compared, or a part of each. */
+TEST(test_cost_bound_divides_the_scan_among_replicas)
+{
+    struct rf_bound bound;
+    lab_links(&links, 3, 1, 1, 100);
+    links.scan_gbytes_per_s[0] = 8;
+    links.scan_gbytes_per_s[1] = 4;
+    bound = bound_between(2, "0.001");
+    ck_assert_double_eq_tol(bound.ms, BYTES / 12e6, 1e-6);
+    ck_assert_str_eq(bound.resource, "scans of a and 1 more");
 }

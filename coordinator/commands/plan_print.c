@@ -1,8 +1,8 @@
 /*
- * Plans as text: the model, then for each scenario the meshes, the bytes by
- * distance, the busiest ranks and nodes beside the least possible, the number
- * of destinations that share a source box, the message sizes and the memory;
- * with `families`, also every family of tensors.
+ * Plans as text: the model, then for each scenario what changes, the meshes,
+ * the bytes by distance, the busiest ranks and nodes beside the least possible,
+ * the number of destinations that share a source box, the message sizes and the
+ * memory; with `families`, also every family of tensors.
  */
 #include "coordinator/commands/plan_print.h"
 
@@ -16,6 +16,7 @@
 #include "coordinator/records/report_table.h"
 #include "coordinator/table/table.h"
 #include "planner/layout/unknown_tensors.h"
+#include "planner/plan/update_rules.h"
 
 #define TOP_ROWS 5
 
@@ -407,6 +408,44 @@ static void print_balance_choice(const struct rf_scenario *scenario)
     }
 }
 
+/* The share that changes, and the least bytes that an encoding sends of one copy
+ * of the weights, as far as they are known. */
+static void print_update(const struct rf_scenario *scenario)
+{
+    const struct rf_plan *plan = scenario->plan;
+    const enum rf_encoding encoding = plan->spec->encoding;
+    double all = 0, changed = 0, least = 0;
+    char a[32], b[32];
+    if (!plan->spec->update.given) {
+        return;
+    }
+    for (uint32_t f = 0; f < plan->model->n_families; f++) {
+        const double bytes =
+            (double)(rf_family_elements(&plan->model->families[f]) *
+                     rf_form_item(rf_plan_wire(plan, f)));
+        all += bytes;
+        changed += bytes * rf_update_share(plan, f);
+        least += bytes * rf_update_least(plan, f, encoding);
+    }
+    rf_format_bytes((uint64_t)all, a, sizeof(a));
+    rf_format_bytes((uint64_t)least, b, sizeof(b));
+    if (plan->spec->update.from != NULL) {
+        printf("  update      of %s, from %s to the step after it", a,
+               plan->spec->update.from);
+    } else {
+        printf("  update      %.3g %% of %s changes", 100 * changed / all, a);
+    }
+    if (encoding == RF_ENCODING_DENSE) {
+        printf("; all of it moves\n");
+    } else if (least > 0) {
+        printf("; encoding %s moves at least %s\n", rf_encoding_name(encoding),
+               b);
+    } else {
+        printf("; encoding %s moves what changed\n",
+               rf_encoding_name(encoding));
+    }
+}
+
 void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families)
 {
     char digest[RF_HASH_TEXT_SIZE];
@@ -424,6 +463,7 @@ void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families)
         printf("  assumed     links without figures, see \"links\" in "
                "refit-cluster(5)\n");
     }
+    print_update(scenario);
     print_side("training", scenario, RF_TRAIN);
     print_side("inference", scenario, RF_INFER);
     print_totals(scenario);

@@ -242,6 +242,20 @@ test_what_cannot_be_is_refused() {
     expect_text err 'another dtype in training than in inference'
 }
 
+test_a_plan_says_what_changes_and_the_least_that_moves() {
+    cluster '"update": {"density": 0.01},
+             "encoding": ["dense", "auto"]'
+    run_coord plan cluster.json # 0.01505 of 292.48 kB, see below
+    expect_text out 'update +1 % of 292\.48 kB changes; all of it moves'
+    expect_text out 'update +1 % of 292\.48 kB changes; encoding auto moves at least 4\.40 kB'
+    run_coord plan cluster.json --set 'scenarios.*.update.pattern=rows' \
+        --set 'scenarios.*.update.every=2'
+    expect_text out 'update +2 % of 292\.48 kB changes; encoding auto moves what changed'
+    run_coord plan cluster.json --set 'scenarios.*.encoding=dense' \
+        --set 'scenarios.*.update=null'
+    expect_no_text out '  update'
+}
+
 # A scan of all weights, or the least bytes on the link, by the best of the probes:
 # of 1 % of 16 bits the positions take 0.0808 bits an element, the differences of
 # adam 1.64 a change.

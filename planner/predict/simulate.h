@@ -16,6 +16,7 @@ enum rf_path {
     RF_PATH_RANK,     /* one rank of a node, copying for itself */
     RF_PATH_BETWEEN,  /* links and NICs between nodes */
     RF_PATH_CPU,      /* the cost of each operation */
+    RF_PATH_CHANGES,  /* comparing, encoding, writing (encoded.h) */
 };
 
 struct rf_simulated {

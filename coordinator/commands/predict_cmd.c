@@ -18,7 +18,7 @@
 #include "coordinator/scenario/scenario.h"
 #include "coordinator/scenario/scenario_set.h"
 #include "planner/model/model_json.h"
-#include "planner/predict/simulate.h"
+#include "planner/predict/encoded.h"
 #include "transport/info/method_info.h"
 
 struct predict_context {
@@ -27,6 +27,7 @@ struct predict_context {
     struct rf_predict_results measured;
     char **reasons; /* per measured result, see rf_predict_measured() */
     struct rf_predict_rows rows;
+    struct rf_leave_one_out error;
     json_t *noted; /* object: present and planned rows, by note_row() */
 };
 
@@ -44,15 +45,10 @@ static enum rf_status predict(const struct predict_context *context,
                               &loads);
         p->simulated_ms = rf_predict_disk_ms(&input->figures, &loads);
     } else {
-        const struct rf_simulate_env env = {
-            .plan = plan,
-            .schedule = input->scenario->schedule,
-            .links = &input->links,
-            .node_names = context->config->node_names,
-            .per_op_us = input->figures.per_op_us,
-            .inside = rf_method_info_find(input->method)->inside};
+        const struct rf_simulate_env env = rf_predict_env(input);
         struct rf_simulated simulated = {.ms = 0};
-        RF_TRY(rf_simulate(&env, &simulated, err));
+        RF_TRY(rf_simulate_encoded(&env, plan->spec->encoding, RF_ITS_SHARES,
+                                   &simulated, err));
         p->simulated_ms = simulated.ms;
         p->path = simulated.path;
         if (env.inside.left == RF_LEFT_NOTHING &&
@@ -66,54 +62,12 @@ static enum rf_status predict(const struct predict_context *context,
     return RF_OK;
 }
 
-static enum rf_status add_row(struct predict_context *context,
-                              const struct rf_predict_input *input,
-                              struct rf_err *err)
-{
-    const struct rf_spec *spec = input->scenario->spec;
-    struct rf_predict_row row = {.method = rf_method_info_find(input->method),
-                                 .strategy = rf_strategy_name(spec->strategy),
-                                 .gap = rf_predict_gap(input),
-                                 .note = rf_predict_note(input)};
-    json_t *model;
-    if (row.gap == NULL) {
-        RF_TRY(predict(context, input, &row.p, err));
-    }
-    row.scenario = rf_xstrdup(spec->name);
-    model = rf_model_json(input->scenario->plan->model);
-    rf_predict_measured(&context->measured.set,
-                        row.p.path == RF_PATH_BETWEEN
-                            ? NULL
-                            : &context->measured.speeds[row.method->memory],
-                        input->scenario, input->method, model, context->reasons,
-                        &row.measured);
-    json_decref(model);
-    RF_PUSH(context->rows.rows, context->rows.n, context->rows.capacity, row);
-    return RF_OK;
-}
-
-static enum rf_status predict_one(struct predict_context *context,
-                                  const struct rf_scenario *scenario,
-                                  const char *method, struct rf_err *err)
-{
-    const struct rf_method_info *info = rf_method_info_find(method);
-    struct rf_predict_input input = {
-        .scenario = scenario,
-        .method = method,
-        .figures = *rf_links_of(&context->config->links, info),
-        .own = rf_predict_has_own(context->config, info)};
-    enum rf_status status;
-    rf_predict_results_links(&context->measured, scenario, info, &input.links);
-    status = add_row(context, &input, err);
-    rf_capacities_free(&input.links);
-    return status;
-}
-
 /* Notes a row; true if it is new. Scenarios that differ only in name, method
  * and its options have equal predictions for other methods. `method` NULL: the
- * scenario's own. */
+ * scenario's own. With `crossover`, notes that of the scenario's encoding, to which
+ * the density is nothing. */
 static bool note_row(const struct predict_context *context, size_t index,
-                     const char *method)
+                     const char *method, bool crossover)
 {
     const struct rf_config *config = context->config;
     struct rf_jnode node = rf_config_scenario(config, index);
@@ -131,6 +85,10 @@ static bool note_row(const struct predict_context *context, size_t index,
     if (method != NULL) {
         json_object_del(scenario, "ucx");
     }
+    if (crossover) {
+        json_object_del(json_object_get(scenario, "update"), "density");
+        json_object_set_new(scenario, "crossover", json_true());
+    }
     json_object_set(scenario, "model", rf_config_model(config, index));
     json_object_set_new(scenario, "method",
                         json_string(method != NULL ? method : spec->method));
@@ -143,6 +101,62 @@ static bool note_row(const struct predict_context *context, size_t index,
     json_decref(scenario);
     rf_spec_destroy(spec);
     return fresh;
+}
+
+static enum rf_status add_row(struct predict_context *context,
+                              const struct rf_predict_input *input,
+                              struct rf_err *err)
+{
+    const struct rf_spec *spec = input->scenario->spec;
+    struct rf_predict_row row = {.method = rf_method_info_find(input->method),
+                                 .strategy = rf_strategy_name(spec->strategy),
+                                 .encoding = spec->encoding,
+                                 .index = input->scenario->index,
+                                 .gap = rf_predict_gap(input),
+                                 .note = rf_predict_note(input)};
+    json_t *model;
+    if (row.gap == NULL) {
+        RF_TRY(predict(context, input, &row.p, err));
+    }
+    row.crossover.wanted = row.gap == NULL &&
+                           spec->encoding != RF_ENCODING_DENSE &&
+                           note_row(context, row.index, input->method, true);
+    row.scenario = rf_xstrdup(spec->name);
+    model = rf_model_json(input->scenario->plan->model);
+    rf_predict_measured(&context->measured.set,
+                        row.p.path == RF_PATH_BETWEEN
+                            ? NULL
+                            : &context->measured.speeds[row.method->memory],
+                        input->scenario, input->method, model, context->reasons,
+                        &row.measured);
+    json_decref(model);
+    RF_PUSH(context->rows.rows, context->rows.n, context->rows.capacity, row);
+    return RF_OK;
+}
+
+/* Free with rf_capacities_free(&links). */
+static struct rf_predict_input input_of(const struct predict_context *context,
+                                        const struct rf_scenario *scenario,
+                                        const char *method)
+{
+    const struct rf_method_info *info = rf_method_info_find(method);
+    struct rf_predict_input input = {
+        .scenario = scenario,
+        .method = method,
+        .figures = *rf_links_of(&context->config->links, info),
+        .own = rf_predict_has_own(context->config, info)};
+    rf_predict_results_links(&context->measured, scenario, info, &input.links);
+    return input;
+}
+
+static enum rf_status predict_one(struct predict_context *context,
+                                  const struct rf_scenario *scenario,
+                                  const char *method, struct rf_err *err)
+{
+    struct rf_predict_input input = input_of(context, scenario, method);
+    const enum rf_status status = add_row(context, &input, err);
+    rf_capacities_free(&input.links);
+    return status;
 }
 
 /* Predicts the scenario's own method, then every other of "links.methods" that
@@ -165,7 +179,7 @@ static enum rf_status predict_scenario(struct predict_context *context,
             (info->needs_folder || /* a prediction needs none */
              rf_method_check(info, scenario->plan, context->config->node_names,
                              NULL) == RF_OK) &&
-            note_row(context, scenario->index, method)) {
+            note_row(context, scenario->index, method, false)) {
             status = predict_one(context, scenario, method, err);
         }
     }
@@ -177,7 +191,7 @@ static enum rf_status predict_all(struct predict_context *context,
 {
     enum rf_status status = RF_OK;
     for (size_t i = 0; i < context->config->n_scenarios; i++) {
-        (void)note_row(context, i, NULL); /* its own method's row */
+        (void)note_row(context, i, NULL, false); /* its own method's row */
     }
     for (size_t i = 0; status == RF_OK && i < context->config->n_scenarios;
          i++) {
@@ -191,6 +205,30 @@ static enum rf_status predict_all(struct predict_context *context,
     }
     if (status == RF_OK) {
         rf_scenario_set_announce(context->config);
+    }
+    return status;
+}
+
+/* Once all rows are calibrated. */
+static enum rf_status find_crossovers(struct predict_context *context,
+                                      struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; status == RF_OK && i < context->rows.n; i++) {
+        struct rf_predict_row *row = &context->rows.rows[i];
+        struct rf_scenario *scenario = NULL;
+        struct rf_predict_input input;
+        if (!row->crossover.wanted) {
+            continue;
+        }
+        status = rf_scenario_build(context->config, context->model, row->index,
+                                   &scenario, err);
+        if (status == RF_OK) {
+            input = input_of(context, scenario, row->method->name);
+            status = rf_predict_crossover(&context->rows, &input, row, err);
+            rf_capacities_free(&input.links);
+        }
+        rf_scenario_destroy(scenario);
     }
     return status;
 }
@@ -238,19 +276,17 @@ static void free_context(struct predict_context *context)
 static void print_out(const struct rf_cli *cli, struct predict_context *context)
 {
     const struct rf_timeline *timeline = &context->config->timeline;
-    struct rf_leave_one_out error;
     context->rows.n_results = context->measured.set.n;
     context->rows.not_used = rf_predict_not_used(
         &context->measured.set, context->reasons, &context->rows);
     for (int k = 0; k < RF_MEMORY_KINDS; k++) {
         context->rows.n_unsettled += context->measured.speeds[k].n_unsettled;
     }
-    rf_predict_calibrate(&context->rows, &error);
     for (size_t i = 0; i < context->rows.n; i++) {
         rf_predict_step(timeline, &context->rows.rows[i].p);
     }
     (cli->json ? rf_predict_print_json : rf_predict_print_table)(
-        &context->rows, &error, timeline->given, stdout);
+        &context->rows, &context->error, timeline->given, stdout);
 }
 
 /* The demo's training step, as changed by --set. */
@@ -298,6 +334,11 @@ int rf_predict_command(struct rf_cli *cli)
     context.noted = json_object();
     if (load(&context, cli, &err) != RF_OK ||
         predict_all(&context, &err) != RF_OK) {
+        rf_error("%s", err.text);
+        goto free_context;
+    }
+    rf_predict_calibrate(&context.rows, &context.error);
+    if (find_crossovers(&context, &err) != RF_OK) {
         rf_error("%s", err.text);
         goto free_context;
     }

@@ -7,6 +7,7 @@
  * predict_results.c    figures from result folders and "links"
  * predict_measured.c   measured times
  * predict_calibrate.c  calibration by these
+ * predict_crossover.c  where dense becomes faster than an encoding
  */
 #ifndef RF_COORDINATOR_PREDICT_PREDICT_H
 #define RF_COORDINATOR_PREDICT_PREDICT_H
@@ -207,6 +208,9 @@ char *rf_predict_gap(const struct rf_predict_input *input);
 /* What to know about a prediction that no result calibrates; NULL: nothing. */
 const char *rf_predict_note(const struct rf_predict_input *input);
 
+/* The simulation of an input, which must outlive it. */
+struct rf_simulate_env rf_predict_env(const struct rf_predict_input *input);
+
 /* The measured time for a prediction. */
 struct rf_measured {
     double ms;                         /* 0: none */
@@ -236,11 +240,23 @@ void rf_predict_measured(const struct rf_result_set *set,
 void rf_predict_step(const struct rf_timeline *timeline,
                      struct rf_prediction *p);
 
+/* Where an encoding stops being faster than dense. */
+struct rf_crossover {
+    bool wanted;  /* no earlier row has it */
+    double share; /* of changed elements: 0: nowhere faster, 1: everywhere */
+    double link_gbytes_per_s; /* between nodes, the slowest; 0: none is used */
+    double scan_gbytes_per_s; /* of the node that compares longest */
+    uint32_t n_ranks;         /* of that node */
+};
+
 /* A scenario with a method. */
 struct rf_predict_row {
     char *scenario;
     const struct rf_method_info *method;
     const char *strategy;
+    enum rf_encoding encoding;
+    size_t index; /* of the scenario in the file */
+    struct rf_crossover crossover;
     char *gap;        /* why there is no prediction, or NULL */
     const char *note; /* see rf_predict_note() */
     struct rf_prediction p;
@@ -276,7 +292,7 @@ struct rf_leave_one_out {
 
 /*
  * Predicts fixed + factor x simulated from the results of the same method and
- * path, each counted once. Fits a robust line through measured and simulated
+ * path (rf_predict_alike()), each counted once. Fits a robust line through measured and simulated
  * times (rf_stats_line(), after Theil and Sen) if there are at least
  * RF_PREDICT_LINE_RESULTS that differ enough, and neither coefficient is
  * negative. Otherwise the fixed part is 0, and the factor is the median of
@@ -286,6 +302,17 @@ struct rf_leave_one_out {
  */
 void rf_predict_calibrate(struct rf_predict_rows *rows,
                           struct rf_leave_one_out *out);
+
+/* Fills row->crossover, with the row's input and calibrated by `rows`, which has
+ * it. */
+enum rf_status rf_predict_crossover(const struct rf_predict_rows *rows,
+                                    const struct rf_predict_input *input,
+                                    struct rf_predict_row *row,
+                                    struct rf_err *err) RF_MUST_CHECK;
+
+/* Whether the same results calibrate two rows. */
+bool rf_predict_alike(const struct rf_predict_row *a,
+                      const struct rf_predict_row *b);
 
 /* `step`: there is a timeline. */
 void rf_predict_print_table(const struct rf_predict_rows *rows,

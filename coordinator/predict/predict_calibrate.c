@@ -1,8 +1,8 @@
 /*
  * Calibration. The simulation knows the work of each resource; results show the
  * fraction of its speed that a method reaches, and the overhead. So for each
- * method and path (what limits it: inside nodes, between nodes and so on),
- * simulated times are put on a line through measured ones. Pure. See predict.h.
+ * method and path (what limits it: inside nodes, between nodes and so on), or
+ * encoding, simulated times are put on a line through measured ones. Pure. See predict.h.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,6 +33,14 @@ struct fit {
     size_t n;
     bool beaten; /* a result is below its bound: figures are too low */
 };
+
+/* An encoding costs what no path of whole weights does, whatever limits it. */
+bool rf_predict_alike(const struct rf_predict_row *a,
+                      const struct rf_predict_row *b)
+{
+    return a->method == b->method && a->encoding == b->encoding &&
+           (a->p.path == b->p.path || a->encoding != RF_ENCODING_DENSE);
+}
 
 /* Whether simulated times differ enough to determine the fixed part. */
 static bool span_a_line(const double *simulated, size_t n)
@@ -68,8 +76,7 @@ static void fit_points(const double *simulated, const double *measured,
     }
 }
 
-/* From the results with the method and path of `row`: all, or all but its
- * own. */
+/* From the results of rows like `row`: all, or all but its own. */
 static struct fit fit_for(const struct rf_predict_rows *rows,
                           const struct rf_predict_row *row, bool others)
 {
@@ -78,8 +85,7 @@ static struct fit fit_for(const struct rf_predict_rows *rows,
     struct fit fit = {.factor = 1};
     for (size_t i = 0; i < rows->n; i++) {
         const struct rf_predict_row *at = &rows->rows[i];
-        if (at->method == row->method && at->p.path == row->p.path &&
-            counts(rows, i) &&
+        if (rf_predict_alike(at, row) && counts(rows, i) &&
             !(others && at->measured.from == row->measured.from)) {
             simulated[fit.n] = at->p.simulated_ms;
             measured[fit.n++] = at->measured.ms;

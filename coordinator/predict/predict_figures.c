@@ -9,6 +9,7 @@
 
 #include "common/mem.h"
 #include "common/text.h"
+#include "planner/predict/encoded.h"
 #include "transport/info/disk_reads.h"
 #include "transport/info/method_info.h"
 
@@ -217,6 +218,39 @@ static char *with_advice(char *lacking, const struct rf_method_info *info)
     return lacking;
 }
 
+/* Why the time of the scenario's encoding is not known, or NULL. */
+static char *encoding_gap(const struct rf_predict_input *input,
+                          const struct rf_method_info *info)
+{
+    const struct rf_scenario *scenario = input->scenario;
+    const struct rf_schedule *schedule = scenario->schedule;
+    const char *why =
+        info->needs_folder
+            ? "files of changes are not modelled"
+            : rf_encoded_gap(scenario->plan, scenario->spec->encoding);
+    char *nodes = NULL, *gap;
+    if (why != NULL) {
+        return rf_xasprintf("encoding %s: %s",
+                            rf_encoding_name(scenario->spec->encoding), why);
+    }
+    for (uint32_t n = 0; n < input->links.n_nodes; n++) {
+        if (schedule->node_send[n] + schedule->node_copy[n] > 0 &&
+            input->links.scan_gbytes_per_s[n] <= 0) {
+            rf_text_add(&nodes, ", ", "%s", scenario->config->node_names[n]);
+        }
+    }
+    if (nodes == NULL) {
+        return NULL;
+    }
+    gap =
+        rf_xasprintf("no figure for comparing on %s; set scan_gbytes_per_s in "
+                     "\"links\", or name results of these nodes with an "
+                     "encoding",
+                     nodes);
+    free(nodes);
+    return gap;
+}
+
 char *rf_predict_gap(const struct rf_predict_input *input)
 {
     const struct rf_scenario *scenario = input->scenario;
@@ -230,8 +264,10 @@ char *rf_predict_gap(const struct rf_predict_input *input)
         return rf_xstrdup("the time of infer.quantize is not modelled");
     }
     if (scenario->spec->encoding != RF_ENCODING_DENSE) {
-        return rf_xasprintf("the time of encoding %s is not modelled",
-                            rf_encoding_name(scenario->spec->encoding));
+        char *gap = encoding_gap(input, info);
+        if (gap != NULL) {
+            return gap;
+        }
     }
     if (info->needs_folder) {
         return input->figures.write_gbytes_per_s > 0 &&
@@ -267,4 +303,15 @@ const char *rf_predict_note(const struct rf_predict_input *input)
                ? "nic_gbytes_per_s of the fabric is nominal: TCP, which the "
                  "method uses, may be far slower"
                : NULL;
+}
+
+struct rf_simulate_env rf_predict_env(const struct rf_predict_input *input)
+{
+    return (struct rf_simulate_env){
+        .plan = input->scenario->plan,
+        .schedule = input->scenario->schedule,
+        .links = &input->links,
+        .node_names = input->scenario->config->node_names,
+        .per_op_us = input->figures.per_op_us,
+        .inside = rf_method_info_find(input->method)->inside};
 }

@@ -17,6 +17,7 @@ static const char *path_text(const struct rf_predict_row *row)
         [RF_PATH_RANK] = "one rank's copies",
         [RF_PATH_BETWEEN] = "between nodes",
         [RF_PATH_CPU] = "operations",
+        [RF_PATH_CHANGES] = "changes",
     };
     return row->method->needs_folder ? "files" : texts[row->p.path];
 }
@@ -115,8 +116,7 @@ static bool said_before(const struct rf_predict_rows *rows, size_t at)
 {
     for (size_t i = 0; i < at; i++) {
         if (rows->rows[i].gap == NULL &&
-            rows->rows[i].method == rows->rows[at].method &&
-            rows->rows[i].p.path == rows->rows[at].p.path) {
+            rf_predict_alike(&rows->rows[i], &rows->rows[at])) {
             return true;
         }
     }
@@ -129,8 +129,7 @@ static bool beats_bound(const struct rf_predict_rows *rows, size_t at)
 {
     for (size_t i = 0; i < rows->n; i++) {
         const struct rf_predict_row *row = &rows->rows[i];
-        if (row->gap == NULL && row->method == rows->rows[at].method &&
-            row->p.path == rows->rows[at].p.path &&
+        if (row->gap == NULL && rf_predict_alike(row, &rows->rows[at]) &&
             row->p.ms < row->p.bound_ms) {
             return true;
         }
@@ -208,8 +207,12 @@ static void print_calibrations(const struct rf_predict_rows *rows,
         const struct rf_predict_row *row = &rows->rows[i];
         if (row->gap == NULL && row->p.n_results > 0 && !said_before(rows, i)) {
             fprintf(to, "%s, %s: calibrated by %zu %s: x%.3g",
-                    row->method->name, path_text(row), row->p.n_results,
-                    results_text(row->p.n_results), row->p.factor);
+                    row->method->name,
+                    row->encoding == RF_ENCODING_DENSE
+                        ? path_text(row)
+                        : rf_encoding_name(row->encoding),
+                    row->p.n_results, results_text(row->p.n_results),
+                    row->p.factor);
             if (row->p.fixed_ms > 0) {
                 fprintf(to, " + %.3g ms", row->p.fixed_ms);
             }
@@ -233,6 +236,37 @@ static void print_calibrations(const struct rf_predict_rows *rows,
     }
 }
 
+static void print_crossovers(const struct rf_predict_rows *rows, FILE *to)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct rf_predict_row *row = &rows->rows[i];
+        const struct rf_crossover *crossing = &row->crossover;
+        if (!crossing->wanted) {
+            continue;
+        }
+        fputs("crossover: ", to);
+        rf_escape(to, RF_REPORT_TABLE, row->scenario);
+        fprintf(to, ", %s: %s is ", row->method->name,
+                rf_encoding_name(row->encoding));
+        if (crossing->share <= 0) {
+            fputs("never faster than dense", to);
+        } else if (crossing->share >= 1) {
+            fputs("faster than dense at any share of changes", to);
+        } else {
+            fprintf(to, "faster than dense below %.2g %% changed",
+                    100 * crossing->share);
+        }
+        if (crossing->link_gbytes_per_s > 0) {
+            fprintf(to, " (link %.3g Gbit/s,", 8 * crossing->link_gbytes_per_s);
+        } else {
+            fputs(" (inside a node,", to);
+        }
+        fprintf(to, " %u %s comparing %.3g GB/s)\n", crossing->n_ranks,
+                crossing->n_ranks == 1 ? "rank" : "ranks",
+                crossing->scan_gbytes_per_s);
+    }
+}
+
 void rf_predict_print_table(const struct rf_predict_rows *rows,
                             const struct rf_leave_one_out *error, bool step,
                             FILE *to)
@@ -249,6 +283,7 @@ void rf_predict_print_table(const struct rf_predict_rows *rows,
                   json_string_value(json_array_get(notes, i)));
         fputc('\n', to);
     }
+    print_crossovers(rows, to);
     print_calibrations(rows, error, to);
     json_decref(notes);
     rf_table_destroy(table);
@@ -285,6 +320,18 @@ static void add_prediction(json_t *entry, const struct rf_predict_row *row,
     }
 }
 
+static void add_crossover(json_t *entry, const struct rf_crossover *crossing)
+{
+    if (crossing->wanted) {
+        json_object_set_new(
+            entry, "crossover",
+            json_pack("{s:f, s:f, s:f, s:I}", "share", crossing->share,
+                      "link_gbytes_per_s", crossing->link_gbytes_per_s,
+                      "scan_gbytes_per_s", crossing->scan_gbytes_per_s, "ranks",
+                      (json_int_t)crossing->n_ranks));
+    }
+}
+
 static json_t *row_json(const struct rf_predict_row *row, bool step)
 {
     const struct rf_prediction *p = &row->p;
@@ -296,6 +343,7 @@ static json_t *row_json(const struct rf_predict_row *row, bool step)
     if (row->gap == NULL) {
         add_prediction(entry, row, step);
     }
+    add_crossover(entry, &row->crossover);
     add_text(entry, "note", note_of(row));
     add_text(entry, "measured_note", row->measured.why);
     if (row->measured.ms > 0) {

@@ -99,6 +99,9 @@ static void take_nodes(const struct rf_predict_speeds *speeds,
                 RF_MAX(links->copy_gbytes_per_s[n], all);
             links->copy1_gbytes_per_s[n] =
                 RF_MAX(links->copy1_gbytes_per_s[n], single);
+            links->scan_gbytes_per_s[n] =
+                RF_MAX(links->scan_gbytes_per_s[n],
+                       number_of(node, "scan_gbytes_per_s"));
         }
     }
 }

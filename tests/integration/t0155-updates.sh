@@ -291,9 +291,28 @@ test_a_machine_without_zstd_is_told() {
     expect_text err 'failed \(prepare\): .*rank [0-9]: encoding xor\+zstd: .*libzstd.*install'
 }
 
-test_no_prediction_is_better_than_a_wrong_one() {
-    cluster '"encoding": ["dense", "auto"], "update": {"density": 0.1}'
+test_predict_says_where_dense_wins() {
+    cluster '"encoding": ["dense", "auto"], "update": {"density": [0.1, 0.2]}'
     run_coord predict cluster.json --set links.copy_gbytes_per_s=10
-    expect_text out 'the time of encoding auto is not modelled'
+    expect_text out 'no figure for comparing on localhost; set scan_gbytes_per_s'
+    run_coord predict cluster.json --set links.copy_gbytes_per_s=10 \
+        --set links.scan_gbytes_per_s=20
+    expect_text out '^crossover: x-encoding=auto-update\.density=0\.1, host: auto is faster than dense below 12 % changed \(inside a node, 6 ranks comparing 20 GB/s\)$'
+    [ "$(grep -c crossover out)" = 1 ] || fail "densities repeat the crossover"
+    run_coord predict cluster.json --json --set links.copy_gbytes_per_s=10 \
+        --set links.scan_gbytes_per_s=20
+    expect_json out '[.predictions[] | .crossover // empty] |
+        length == 1 and (.[0] | .ranks == 6 and .share > 0.12 and .share < 0.13)'
+    run_coord predict cluster.json --set links.copy_gbytes_per_s=10 \
+        --set 'scenarios.*.encoding=xor+zstd'
+    expect_text out 'encoding xor\+zstd: what zstd makes of changes'
+}
+
+test_results_calibrate_predictions_of_encodings() {
+    cluster '"encoding": ["dense", "auto"], "update": {"density": 0.1}'
+    coord_exits 0 cluster.json
+    run_coord predict cluster.json results/*
+    expect_text out 'x-encoding=auto +host +send_recv +[0-9.e-]+ +1 result '
+    expect_text out '^host, auto: calibrated by 1 result: x'
 }
 run_tests

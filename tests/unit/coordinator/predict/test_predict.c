@@ -166,6 +166,42 @@ LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 14)
     rf_capacities_free(&input.links);
 }
 
+/* Of changes between nodes whose encoding costs what results say: dense takes the
+ * same time in all three cases. */
+TEST(test_predict_crossover_follows_the_calibration)
+{
+    static const double fixed_ms[] = {0, 0, 1000}, factor[] = {1, 3, 1};
+    AUTO(configured_pair) pair = configured_pair(
+        "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 2}, 'infer': "
+        "{'tp': 2}, 'update': {'density': 0.1}, 'encoding': 'auto'}");
+    struct rf_predict_input input = {.scenario = pair.scenario,
+                                     .method = "host",
+                                     .figures = {.copy_gbytes_per_s = 20,
+                                                 .scan_gbytes_per_s = 1,
+                                                 .link_gbytes_per_s = 0.5}};
+    double share[RF_ARRAY_SIZE(factor)];
+    rf_capacities_init(&input.links, 2);
+    rf_link_figures_spread(&input.figures, &input.links);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(factor); i++) {
+        struct rf_predict_row row = {
+            .method = rf_method_info_find("host"),
+            .encoding = RF_ENCODING_AUTO,
+            .p = {.fixed_ms = fixed_ms[i], .factor = factor[i]}};
+        const struct rf_predict_rows rows = {.rows = &row, .n = 1};
+        ck_assert_int_eq(rf_predict_crossover(&rows, &input, &row, NULL),
+                         RF_OK);
+        share[i] = row.crossover.share;
+        ck_assert_double_eq_tol(row.crossover.link_gbytes_per_s, 0.5, 1e-9);
+        ck_assert_double_eq_tol(row.crossover.scan_gbytes_per_s, 1, 1e-9);
+        ck_assert_uint_eq(row.crossover.n_ranks, 2);
+    }
+    /* (1.6 + 24 p) / 1 = 1 / 0.5, to which the simulation adds 3 % for the first
+     * job; with the factor, 1.6 alone is too much */
+    ck_assert_double_eq_tol(share[0], 0.4 / 24, 0.003);
+    ck_assert(share[1] == 0 && share[2] == 0);
+    rf_capacities_free(&input.links);
+}
+
 /* A result that measured `pair` in 5 ms, as a run would write it. */
 static json_t *result_of(const struct configured_pair *pair, const char *name)
 {

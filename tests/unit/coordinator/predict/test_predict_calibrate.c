@@ -55,6 +55,24 @@ TEST(test_calibrate_takes_the_line_of_the_same_path)
     ck_assert_double_eq_tol(rows.rows[3].p.ms, 10, 1e-9);
 }
 
+/* Results of an encoding calibrate it, on whatever path, and nothing else. */
+TEST(test_calibrate_keeps_encodings_apart)
+{
+    AUTO(rf_predict_rows) rows = {.n = 0};
+    struct rf_leave_one_out error;
+    add(&rows, row_of(0, RF_PATH_BETWEEN, 10, 20));
+    add(&rows, row_of(1, RF_PATH_BETWEEN, 10, 30));
+    add(&rows, row_of(2, RF_PATH_CHANGES, 10, 0));
+    add(&rows, row_of(3, RF_PATH_CHANGES, 10, 0));
+    rows.rows[1].encoding = rows.rows[2].encoding = RF_ENCODING_AUTO;
+    rows.rows[3].encoding = RF_ENCODING_AUTO_DIFF;
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_double_eq(rows.rows[0].p.ms, 20);
+    ck_assert_double_eq(rows.rows[2].p.ms, 30);
+    ck_assert_double_eq(rows.rows[3].p.ms, 10);
+    ck_assert_uint_eq(rows.rows[3].p.n_results, 0);
+}
+
 /* What costs less than nothing where there is nothing to do, or takes less the
  * more there is, is no line; nor are two results, or three of nearly one time.
  */

@@ -116,7 +116,7 @@ static struct rf_chunk whole(const struct rf_ucx_carrier *carrier,
                              uint32_t action)
 {
     const uint64_t bytes = carrier->ops[action].coder.shape.total_items;
-    return (struct rf_chunk){0, bytes, bytes};
+    return (struct rf_chunk){.items = bytes, .bytes = bytes};
 }
 
 static bool expect_all(struct rf_ucx_carrier *carrier, uint32_t action)

@@ -149,8 +149,10 @@ static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
         rf_ucx_request_new(carrier, peer, RF_UCX_SENDING);
     const uint64_t most = most_bytes(peer, &of->coder, packed);
     request->action = peer->current;
-    request->chunk =
-        (struct rf_chunk){of->moved, shape->total_items - of->moved, most};
+    request->chunk = (struct rf_chunk){.first = of->moved,
+                                       .items = shape->total_items - of->moved,
+                                       .bytes = most,
+                                       .queued = peer->under_way * most};
     if (packed) {
         pack(request);
     } else {

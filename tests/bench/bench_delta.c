@@ -293,8 +293,9 @@ static void send_all(struct bench *bench)
     refit->n_chunks = 0;
     for (uint64_t at = 0; at < refit->coder.shape.total_items;) {
         struct rf_chunk *chunk = &refit->chunks[refit->n_chunks++];
-        *chunk = (struct rf_chunk){at, refit->coder.shape.total_items - at,
-                                   RF_CHUNK_BYTES};
+        *chunk = (struct rf_chunk){.first = at,
+                                   .items = refit->coder.shape.total_items - at,
+                                   .bytes = RF_CHUNK_BYTES};
         refit->coder.codec->encode(&refit->coder, bench->now, chunk, out);
         at += chunk->items;
         out += chunk->bytes;

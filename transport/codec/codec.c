@@ -72,7 +72,8 @@ static void encode_and_decode(const struct rf_coder *coder, uint64_t first,
 {
     uint8_t bytes[RF_CHUNK_BYTES];
     while (n > 0) {
-        struct rf_chunk chunk = {first, n, sizeof(bytes)};
+        struct rf_chunk chunk = {
+            .first = first, .items = n, .bytes = sizeof(bytes)};
         const char *wrong;
         coder->codec->encode(coder, src, &chunk, bytes);
         wrong = coder->codec->decode(coder, &chunk, bytes, dst);

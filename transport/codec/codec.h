@@ -35,6 +35,8 @@ struct rf_coder {
 struct rf_chunk {
     uint64_t first, items;
     uint64_t bytes;
+    uint64_t queued; /* before encoding: bytes before it that the link has not
+                        taken yet; 0 where the carrier does not know */
 };
 
 struct rf_codec {

@@ -184,7 +184,7 @@ static enum rf_status get_run(struct rf_disk_files *files,
     uint64_t src, dst;
     rf_copy_run_at(shape, at / shape->run_items, &src, &dst);
     src += get->op->src_offset + skip * item;
-    *out = (struct rf_chunk){at, n, n * item};
+    *out = (struct rf_chunk){.first = at, .items = n, .bytes = n * item};
     return get->coder->codec->destination_view &&
                    rf_disk_reads_into_place(get->op, shape)
                ? read_at(get->fd, get->dst + dst + skip, n, src, get->op->src,
@@ -202,7 +202,8 @@ static enum rf_status get_rows(struct rf_disk_files *files,
     const uint64_t run = files->get_done / shape->run_items;
     const uint64_t run_bytes = shape->run_items * get->coder->wire_item;
     const uint64_t stride = shape->src_stride[inner];
-    const struct rf_chunk row_chunk = {0, shape->run_items, run_bytes};
+    const struct rf_chunk row_chunk = {.items = shape->run_items,
+                                       .bytes = run_bytes};
     struct rf_coder one = *get->coder; /* of a single run */
     uint64_t rows = 1, src, dst;
     one.shape.n_dims = 0;
@@ -221,8 +222,9 @@ static enum rf_status get_rows(struct rf_disk_files *files,
             return refuse(get, wrong, err);
         }
     }
-    *out = (struct rf_chunk){files->get_done, rows * shape->run_items,
-                             rows * run_bytes};
+    *out = (struct rf_chunk){.first = files->get_done,
+                             .items = rows * shape->run_items,
+                             .bytes = rows * run_bytes};
     return RF_OK;
 }
 

@@ -95,8 +95,9 @@ static enum rf_status take_header(struct rf_link *link, struct rf_err *err)
     const uint8_t *in = link->ahead + link->ahead_at;
     const uint32_t generation = link->links->engine->flow->generation;
     const uint32_t index = rf_tcp_find(link, rf_get_u32(in));
-    const struct rf_chunk chunk = {rf_get_u64(in + 8), rf_get_u64(in + 16),
-                                   rf_get_u64(in + 24)};
+    const struct rf_chunk chunk = {.first = rf_get_u64(in + 8),
+                                   .items = rf_get_u64(in + 16),
+                                   .bytes = rf_get_u64(in + 24)};
     if (index == RF_NONE || rf_get_u32(in + 4) != generation ||
         rf_get_u32(in + 32) != link->ops[index].coder.codec->number ||
         !is_due(link, index, &chunk)) {

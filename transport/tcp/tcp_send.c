@@ -4,13 +4,16 @@
  * Ready ops leave in ascending op id. Bytes are gathered into *batches* of
  * about 1 MiB: long runs point straight into the arena, headers and short or
  * cast rows are packed into a stage that stays in the cache. A batch is written
- * in full, by as many calls as needed, before the next is filled. An op is
- * complete when the kernel has taken its last byte; with turns, when the
- * receiver's note arrives.
+ * in full, by as many calls as needed, before the next is filled. Batches of
+ * encoded chunks are shorter: the link carries one while the next is encoded.
+ * An op is complete when the kernel has taken its last byte; with turns, when
+ * the receiver's note arrives.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "common/bytes.h"
@@ -55,7 +58,8 @@ static void add_header(struct rf_link *link)
 {
     const struct rf_coder *coder = &link->ops[link->current].coder;
     const uint64_t items = coder->shape.total_items;
-    const struct rf_chunk chunk = {0, items, items * coder->wire_item};
+    const struct rf_chunk chunk = {.items = items,
+                                   .bytes = items * coder->wire_item};
     if (coder->wire_item > 0) {
         put_header(link, &chunk, link->batch->stage + link->batch->staged);
         add_staged(link->batch, RF_TCP_HEADER_BYTES);
@@ -68,6 +72,13 @@ static bool is_packed(const struct rf_coder *coder)
     return !coder->codec->source_view ||
            (shape->run_items * coder->wire_item < RF_TCP_PACK_BELOW &&
             shape->total_items > shape->run_items);
+}
+
+/* Bytes written that the receiver's kernel has not confirmed. */
+static uint64_t queued_bytes(const struct rf_link *link)
+{
+    int bytes = 0;
+    return ioctl(link->fd, SIOCOUTQ, &bytes) == 0 ? (uint64_t)bytes : 0;
 }
 
 /* Encodes as much of the current op as fits, at most up to the end of a chunk.
@@ -84,6 +95,7 @@ static void add_encoded(struct rf_link *link, struct rf_chunk *chunk,
                           RF_TCP_STAGE_BYTES - batch->staged);
     if (head > 0) {
         chunk->bytes = RF_CHUNK_BYTES;
+        chunk->queued = queued_bytes(link);
     }
     of->coder.codec->encode(&of->coder, src, chunk, out + head);
     if (head > 0) {
@@ -130,7 +142,8 @@ static bool has_room(const struct rf_link *link)
     /* 8: the widest item; anything less would add no payload. */
     const uint64_t least =
         RF_TCP_HEADER_BYTES + (in_chunks ? RF_CHUNK_BYTES : 8);
-    return batch->bytes + least <= RF_TCP_WRITE_BYTES &&
+    const uint64_t most = in_chunks ? 2 * least : RF_TCP_WRITE_BYTES;
+    return batch->bytes + least <= most &&
            batch->staged + least <= RF_TCP_STAGE_BYTES &&
            batch->n_iov + 2 <= RF_TCP_IOV;
 }

@@ -21,7 +21,8 @@ static void carry(const struct rf_coder *coder, const uint8_t *src,
     AUTO_FREE uint8_t *wire = rf_xmalloc(5100);
     for (uint64_t at = 0; at < total;) {
         const uint64_t room = room_of(random);
-        struct rf_chunk chunk = {at, total - at, room};
+        struct rf_chunk chunk = {
+            .first = at, .items = total - at, .bytes = room};
         random = random * 6364136223846793005u + 1442695040888963407u;
         coder->codec->encode(coder, src, &chunk, wire);
         ck_assert_uint_gt(chunk.items, 0);
@@ -89,6 +90,14 @@ LOOP_TEST(test_what_a_codec_carries_is_what_a_copy_gives, 40)
     }
 }
 
+static bool takes(const struct rf_coder *coder, uint64_t first, uint64_t items,
+                  uint64_t bytes)
+{
+    return rf_coder_takes(
+        coder,
+        &(struct rf_chunk){.first = first, .items = items, .bytes = bytes});
+}
+
 /* A chunk outside the stream, or of a size that its items cannot have. */
 TEST(test_chunks_that_cannot_be_are_not_taken)
 {
@@ -96,15 +105,14 @@ TEST(test_chunks_that_cannot_be_are_not_taken)
         .codec = &rf_codec_raw, .shape = {.total_items = 100}, .wire_item = 1};
     const struct rf_coder any = {.codec = &xor_codec,
                                  .shape = {.total_items = 100}};
-    ck_assert(rf_coder_takes(&raw, &(struct rf_chunk){0, 100, 100}));
-    ck_assert(rf_coder_takes(&raw, &(struct rf_chunk){90, 10, 10}));
-    ck_assert(!rf_coder_takes(&raw, &(struct rf_chunk){90, 11, 11}));
-    ck_assert(!rf_coder_takes(&raw, &(struct rf_chunk){101, 1, 1}));
-    ck_assert(!rf_coder_takes(&raw, &(struct rf_chunk){100, UINT64_MAX, 1}));
-    ck_assert(!rf_coder_takes(&raw, &(struct rf_chunk){0, 0, 0}));
-    ck_assert(!rf_coder_takes(&raw, &(struct rf_chunk){0, 10, 9}));
-    ck_assert(rf_coder_takes(&any, &(struct rf_chunk){0, 10, 9}));
-    ck_assert(!rf_coder_takes(&any, &(struct rf_chunk){0, 10, 0}));
-    ck_assert(
-        !rf_coder_takes(&any, &(struct rf_chunk){0, 10, RF_CHUNK_BYTES + 1}));
+    ck_assert(takes(&raw, 0, 100, 100));
+    ck_assert(takes(&raw, 90, 10, 10));
+    ck_assert(!takes(&raw, 90, 11, 11));
+    ck_assert(!takes(&raw, 101, 1, 1));
+    ck_assert(!takes(&raw, 100, UINT64_MAX, 1));
+    ck_assert(!takes(&raw, 0, 0, 0));
+    ck_assert(!takes(&raw, 0, 10, 9));
+    ck_assert(takes(&any, 0, 10, 9));
+    ck_assert(!takes(&any, 0, 10, 0));
+    ck_assert(!takes(&any, 0, 10, RF_CHUNK_BYTES + 1));
 }

@@ -19,6 +19,13 @@ static const uint32_t densities[] = {0,     20,   700, 5000,
                                      30000, 65536}; /* of 2^16
                                                                        */
 
+/* The rest of a stream of `total` items, for a codec to encode from. */
+static struct rf_chunk rest_of(uint64_t total, uint64_t at)
+{
+    return (struct rf_chunk){
+        .first = at, .items = total - at, .bytes = RF_CHUNK_BYTES};
+}
+
 struct world {
     struct random_ops ops;
     void *found[RANKS][RF_MEM_COUNT], *wanted[RANKS][RF_MEM_COUNT];
@@ -146,8 +153,8 @@ static uint64_t carry(struct world *world, const struct rf_op *op)
     rf_coder_of(op, rf_delta_codec_of(world->codec[op->src]), &from);
     rf_coder_of(op, rf_delta_codec_of(world->codec[op->dst]), &to);
     for (uint64_t at = 0; at < from.shape.total_items;) {
-        struct rf_chunk chunk = {at, from.shape.total_items - at,
-                                 RF_CHUNK_BYTES};
+        struct rf_chunk chunk = rest_of(from.shape.total_items, at);
+        chunk.queued = rf_mix64(at) % (2 << 20);
         from.codec->encode(&from, src, &chunk, wire);
         ck_assert(rf_coder_takes(&to, &chunk));
         ck_assert_uint_eq(chunk.items % to.width, 0);
@@ -279,8 +286,7 @@ static void make_one(struct one_op *one, enum rf_encoding encoding)
     rf_delta_codec_hold(one->codec, VERSION - 1);
     rf_delta_codec_begin(one->codec, VERSION);
     rf_coder_of(&one->op, rf_delta_codec_of(one->codec), &one->coder);
-    one->chunk =
-        (struct rf_chunk){0, one->coder.shape.total_items, RF_CHUNK_BYTES};
+    one->chunk = rest_of(one->coder.shape.total_items, 0);
     one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
     ck_assert_uint_eq(one->chunk.items, sizeof(one->now));
 }
@@ -352,7 +358,7 @@ TEST(test_a_chunk_with_blocks_of_other_elements_is_refused)
 {
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
     make_one(one, RF_ENCODING_GAP8);
-    one->chunk = (struct rf_chunk){0, sizeof(one->now) - 4, RF_CHUNK_BYTES};
+    one->chunk = rest_of(sizeof(one->now) - 4, 0);
     one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
     for (uint64_t more = 0; more <= 4; more += 2) {
         one->chunk.items = sizeof(one->now) - 6 + more;
@@ -476,7 +482,7 @@ TEST(test_a_part_of_what_came_is_not_taken_for_the_whole)
     rf_delta_codec_begin(relay, VERSION);
     rf_coder_of(&ops[0], rf_delta_codec_of(relay), &coder);
     for (uint64_t at = 0; at < sizeof(one->now);) {
-        struct rf_chunk chunk = {at, sizeof(one->now) - at, RF_CHUNK_BYTES};
+        struct rf_chunk chunk = rest_of(sizeof(one->now), at);
         one->coder.codec->encode(&one->coder, one->now, &chunk, wire);
         ck_assert_ptr_null(coder.codec->decode(&coder, &chunk, wire, held));
         at += chunk.items;
@@ -484,7 +490,7 @@ TEST(test_a_part_of_what_came_is_not_taken_for_the_whole)
     ck_assert_mem_eq(held, one->now, sizeof(held));
     rf_coder_of(&ops[2], rf_delta_codec_of(relay), &coder);
     for (uint64_t at = 0; at < sizeof(held) / 2;) {
-        struct rf_chunk chunk = {at, sizeof(held) / 2 - at, RF_CHUNK_BYTES};
+        struct rf_chunk chunk = rest_of(sizeof(held) / 2, at);
         coder.codec->encode(&coder, held + 32768, &chunk, wire);
         ck_assert_ptr_null(
             coder.codec->decode(&coder, &chunk, wire, there + 32768));

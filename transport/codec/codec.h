@@ -43,6 +43,7 @@ struct rf_codec {
     uint32_t number; /* on the wire */
     bool source_view, destination_view;
     bool sizes_differ; /* of items on the wire */
+    bool for_links;    /* not for copies inside a node: they do without it */
     /* Encodes items of `src` from chunk->first on, at most chunk->items of
      * them, into at most chunk->bytes bytes (RF_CHUNK_BYTES always suffice for
      * one item), and sets the last two to what was encoded. */

@@ -129,6 +129,13 @@ static void count_copied(struct rf_engine *engine, const struct rf_action *of)
     engine->copied_received += op->dst == engine->env->rank ? bytes : 0;
 }
 
+/* The codec of copies inside a node. */
+static const struct rf_codec *codec_of_copies(const struct rf_engine *engine)
+{
+    const struct rf_codec *codec = engine->env->codec;
+    return codec != NULL && codec->for_links ? NULL : codec;
+}
+
 /* Finds this rank's actions and those among them without needs. */
 static void list_own(struct rf_engine *engine)
 {
@@ -144,8 +151,8 @@ static void list_own(struct rf_engine *engine)
             continue;
         }
         if (action->kind == RF_ACTION_COPY) {
-            rf_coder_of(&flow->schedule->ops[action->op], engine->env->codec,
-                        &engine->coders[i]);
+            rf_coder_of(&flow->schedule->ops[action->op],
+                        codec_of_copies(engine), &engine->coders[i]);
         }
         engine->n_own += action->kind != RF_ACTION_ADMIT;
         if (action->n_needs == 0 && action->kind != RF_ACTION_RECV) {
@@ -182,7 +189,7 @@ static enum rf_status build(struct rf_engine *engine,
     }
     how.routes = engine->routes;
     RF_TRY(rf_flow_build(&how, &engine->flow, err));
-    rf_portions_build(engine->flow, env->codec, &engine->portions);
+    rf_portions_build(engine->flow, codec_of_copies(engine), &engine->portions);
     if (policy->mark_nothing != NULL) {
         engine->nothing =
             rf_xcalloc(env->schedule->n_ops, sizeof(*engine->nothing));

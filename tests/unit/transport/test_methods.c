@@ -180,6 +180,27 @@ LOOP_TEST(test_methods_carry_any_codec, RF_ARRAY_SIZE(meshes) * RF_METHOD_COUNT)
     run_number(_i, &xor_codec);
 }
 
+static void copy_nothing(const struct rf_coder *coder, uint64_t first,
+                         uint64_t n, void *dst, const void *src, bool streaming)
+{
+    (void)coder;
+    (void)first;
+    (void)n;
+    (void)dst;
+    (void)src;
+    (void)streaming;
+}
+
+/* Neither portions nor a rank's own copies use it. */
+LOOP_TEST(test_copies_do_without_a_codec_for_links, 2)
+{
+    static const char *const methods[] = {"shm", "host"};
+    struct rf_codec for_links = xor_codec;
+    for_links.copy = copy_nothing;
+    for_links.for_links = true;
+    run_all(methods[_i], &meshes[2], "", &for_links);
+}
+
 static const char *refuse_chunk(const struct rf_coder *coder,
                                 const struct rf_chunk *chunk, const void *in,
                                 void *dst)

@@ -39,10 +39,11 @@ enum rf_strategy {
 };
 
 /* X(ID, name, differences): what travels of an update: everything, or the
- * changed elements as positions and values, or differences in place of values. */
+ * changed elements as positions and values, or in some blocks differences. */
 #define RF_ENCODING_MAP(X)                                                     \
     X(DENSE, "dense", false)                                                   \
-    X(AUTO, "auto", false)                                                     \
+    X(AUTO, "auto", true)                                                      \
+    X(AUTO_RAW, "auto+raw", false)                                             \
     X(GAP8, "gap8", false)                                                     \
     X(IDX16, "idx16", false)                                                   \
     X(BITMAP, "bitmap", false)                                                 \

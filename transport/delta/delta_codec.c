@@ -19,6 +19,10 @@
 #define KEPT_PART 2 /* of what is forwarded, there is room for 1 in 2 bytes */
 #define BLOCKS_MAX UINT64_C(64) /* of a chunk: what waits behind it */
 #define COPY_ELEMENTS 4096      /* compared at a time */
+/* Auto: bytes that the link is behind by when blocks go as differences, and
+ * when these are compressed. */
+#define DIFF_FROM (UINT64_C(256) << 10)
+#define ZSTD_FROM (UINT64_C(1) << 20)
 
 /* A chunk as received. */
 struct kept_chunk {
@@ -37,11 +41,15 @@ struct rf_delta_codec {
     struct rf_codec codec;
     struct rf_delta_codec_how how;
     uint32_t base; /* the version that destinations and shadow hold; 0: none */
-    uint32_t version; /* of what is being sent */
-    uint32_t likely;  /* elements whose changes have fitted a block */
+    uint32_t version;        /* of what is being sent */
+    struct rf_delta_how way; /* of the chunk that is being encoded */
+    uint32_t likely;         /* elements whose changes have fitted a block */
     struct rf_delta_index *index; /* NULL without a shadow */
-    struct kept_op *kept;         /* by index in the schedule */
-    uint8_t *bytes;               /* of kept chunks */
+    bool keeps;                   /* it does, the shadow */
+    uint64_t items, behind; /* of this iteration; while the link was behind */
+    int64_t took[2];        /* ns of the last iteration, by keeps */
+    struct kept_op *kept;   /* by index in the schedule */
+    uint8_t *bytes;         /* of kept chunks */
     size_t n_bytes, capacity;
     uint16_t at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     uint8_t values[8 * (RF_DELTA_BLOCK + RF_DELTA_SLACK)];
@@ -56,6 +64,7 @@ static const struct {
     struct rf_delta_how how;
 } ways[] = {
     [RF_ENCODING_AUTO] = {true, {RF_DELTA_GAP8, false, false}},
+    [RF_ENCODING_AUTO_RAW] = {true, {RF_DELTA_GAP8, false, false}},
     [RF_ENCODING_GAP8] = {false, {RF_DELTA_GAP8, false, false}},
     [RF_ENCODING_IDX16] = {false, {RF_DELTA_IDX16, false, false}},
     [RF_ENCODING_BITMAP] = {false, {RF_DELTA_BITMAP, false, false}},
@@ -161,7 +170,7 @@ static uint32_t find_changes(struct rf_delta_codec *codec,
                              uint32_t n, const uint8_t *src)
 {
     const uint32_t width = coder->width;
-    const bool diff = ways[codec->how.encoding].how.diff && width == 2;
+    const bool diff = codec->way.diff && width == 2;
     struct run_parts runs =
         runs_of(&coder->shape, first, (uint64_t)n * coder->width);
     struct run_part run;
@@ -190,7 +199,7 @@ static uint32_t find_changes(struct rf_delta_codec *codec,
 static struct rf_delta_how how_to(const struct rf_delta_codec *codec,
                                   uint32_t count, uint32_t n, uint32_t width)
 {
-    struct rf_delta_how how = ways[codec->how.encoding].how;
+    struct rf_delta_how how = codec->way;
     how.diff &= width == 2;
     if (n == 0) { /* runs are one or more */
         return (struct rf_delta_how){.positions = RF_DELTA_GAP8};
@@ -281,8 +290,7 @@ static size_t encode_changes(const struct rf_coder *coder, uint64_t first,
                                        .values = codec->values,
                                        .old = codec->old};
     changes.n = find_changes(codec, coder, first, changes.count, src);
-    if (changes.n > 0 &&
-        ways[codec->how.encoding].how.positions == RF_DELTA_XOR) {
+    if (changes.n > 0 && codec->way.positions == RF_DELTA_XOR) {
         xor_all(codec, coder, first, src, &changes);
     }
     for (;;) {
@@ -315,6 +323,18 @@ static bool is_compared(const struct rf_op *op)
     return op->src_mem == RF_MEM_TRAIN && op->dst_mem == RF_MEM_INFER;
 }
 
+/* Auto spends processor time on fewer bytes only while the link is behind. */
+static struct rf_delta_how way_now(const struct rf_delta_codec *codec,
+                                   uint64_t queued)
+{
+    struct rf_delta_how way = ways[codec->how.encoding].how;
+    if (codec->how.encoding == RF_ENCODING_AUTO) {
+        way.diff = queued >= DIFF_FROM && codec->keeps;
+        way.zstd = way.diff && queued >= ZSTD_FROM && codec->how.zstd != NULL;
+    }
+    return way;
+}
+
 static void encode_blocks(const struct rf_coder *coder, const void *src,
                           struct rf_chunk *chunk, uint8_t *out)
 {
@@ -327,6 +347,7 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
     const uint64_t items =
         RF_MIN(chunk->items, BLOCKS_MAX * RF_DELTA_BLOCK * coder->width);
     uint64_t used = CHUNK_HEAD, done = 0, last = 0;
+    codec->way = way_now(codec, chunk->queued);
     /* A block like the last one would not fit: do not find that out by
      * encoding it. */
     while (done < items && used + RF_MAX(least, last) <= room) {
@@ -342,6 +363,8 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
         last = BLOCK_HEAD + bytes;
         used += last;
     }
+    codec->items += done;
+    codec->behind += chunk->queued >= DIFF_FROM ? done : 0;
     chunk->items = done;
     chunk->bytes = used;
     rf_put_u32(out, indexed ? codec->base : 0);
@@ -626,6 +649,13 @@ uint64_t rf_delta_codec_bytes(const struct rf_delta_codec_how *how)
     return bytes;
 }
 
+static struct rf_delta_index *make_index(const struct rf_delta_codec_how *how,
+                                         bool keeps)
+{
+    return rf_delta_index_create(how->now, how->shadow, how->bytes, how->unit,
+                                 keeps);
+}
+
 struct rf_delta_codec *
 rf_delta_codec_create(const struct rf_delta_codec_how *how)
 {
@@ -634,19 +664,20 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
     if (codec == NULL) {
         return NULL;
     }
-    codec->codec = (struct rf_codec){.number = CODEC_NUMBER,
-                                     .sizes_differ = true,
-                                     .encode = encode,
-                                     .decode = decode,
-                                     .copy = copy};
+    codec->codec =
+        (struct rf_codec){.number = CODEC_NUMBER,
+                          .sizes_differ = true,
+                          .for_links = how->encoding == RF_ENCODING_AUTO,
+                          .encode = encode,
+                          .decode = decode,
+                          .copy = copy};
     codec->how = *how;
     codec->likely = RF_DELTA_BLOCK;
     codec->kept = rf_calloc(how->schedule->n_ops + 1, sizeof(*codec->kept));
     if (how->shadow != NULL) {
-        codec->index = rf_delta_index_create(
-            how->now, how->shadow, how->bytes, how->unit,
-            ways[how->encoding].how.diff ||
-                ways[how->encoding].how.positions == RF_DELTA_XOR);
+        codec->keeps = ways[how->encoding].how.diff ||
+                       ways[how->encoding].how.positions == RF_DELTA_XOR;
+        codec->index = make_index(how, codec->keeps);
     }
     if (codec->kept != NULL) {
         codec->capacity =
@@ -685,8 +716,32 @@ void rf_delta_codec_hold(struct rf_delta_codec *codec, uint32_t version)
     codec->base = version;
 }
 
+/* Auto: differences need what the shadow held, which costs time. It is kept if
+ * the link was behind for three quarters of the weights, until it is for less
+ * than half; and while iterations with it take less time than without, as far
+ * as both have been seen. */
+static void choose_to_keep(struct rf_delta_codec *codec)
+{
+    const bool behind = codec->keeps ? 2 * codec->behind >= codec->items
+                                     : 4 * codec->behind > 3 * codec->items;
+    const bool keeps =
+        behind && (codec->took[true] == 0 || codec->took[false] == 0 ||
+                   codec->took[true] < codec->took[false]);
+    struct rf_delta_index *other =
+        keeps != codec->keeps ? make_index(&codec->how, keeps) : NULL;
+    if (other != NULL) {
+        rf_delta_index_destroy(codec->index);
+        codec->index = other;
+        codec->keeps = keeps;
+    }
+    codec->items = codec->behind = 0;
+}
+
 void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version)
 {
+    if (codec->index != NULL && codec->how.encoding == RF_ENCODING_AUTO) {
+        choose_to_keep(codec);
+    }
     codec->version = version;
     codec->n_bytes = 0;
     for (size_t i = 0; i < codec->how.schedule->n_ops; i++) {
@@ -703,4 +758,9 @@ void rf_delta_codec_commit(struct rf_delta_codec *codec)
     if (codec->index != NULL) {
         rf_delta_index_commit(codec->index);
     }
+}
+
+void rf_delta_codec_took(struct rf_delta_codec *codec, int64_t ns)
+{
+    codec->took[codec->keeps] = ns;
 }

@@ -13,6 +13,13 @@
  * kept as they are, while there is room, and forwarded. What has no base, in
  * or from staging, and what was not kept travels dense. Inside a node, copies
  * compare the source with the destination, and store what differs.
+ *
+ * Encoding auto chooses for each chunk, by the bytes that wait for the link
+ * before it: few, and it sends values, which take the least time; more, and the
+ * processor has time for differences, and then to compress them. There is no
+ * model of either: what the choice does to the link is in its next bytes. Copies
+ * inside a node are plain ones: they read one stream and write one, and take no
+ * longer than comparing, which reads two.
  */
 #ifndef RF_TRANSPORT_DELTA_DELTA_CODEC_H
 #define RF_TRANSPORT_DELTA_DELTA_CODEC_H
@@ -34,7 +41,7 @@ struct rf_delta_codec_how {
     void *shadow;       /* the shadow; NULL: the rank encodes nothing from it */
     uint64_t bytes;     /* and their size */
     uint32_t unit;      /* bytes of the model's narrowest element */
-    struct rf_delta_zstd *zstd; /* NULL: not needed */
+    struct rf_delta_zstd *zstd; /* NULL: not needed, or auto without it */
 };
 
 bool rf_delta_codec_needs_zstd(enum rf_encoding encoding);
@@ -71,5 +78,7 @@ void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version);
 /* After it: the shadow now has what the receivers have, and they hold the
  * iteration's version. */
 void rf_delta_codec_commit(struct rf_delta_codec *codec);
+/* And what it took in all, which auto compares with others. */
+void rf_delta_codec_took(struct rf_delta_codec *codec, int64_t ns);
 
 #endif

@@ -319,6 +319,7 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
         rf_delta_codec_commit(attempt->delta);
         committed_ns = rf_now_ns() - moved_ns;
         moved_ns += committed_ns;
+        rf_delta_codec_took(attempt->delta, moved_ns - start_ns);
     }
     if (status == RF_OK && attempt->quantizer != NULL) {
         status = attempt->memory->quantizer_run(attempt->quantizer,

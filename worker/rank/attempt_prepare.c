@@ -275,6 +275,25 @@ static enum rf_status allocate(struct rf_rank_attempt *attempt,
     return RF_OK;
 }
 
+/* Auto compresses if all ranks can: opens zstd's library then. */
+static enum rf_status find_zstd(struct rf_rank_attempt *attempt,
+                                struct rf_err *err)
+{
+    const uint32_t n = attempt->task->world->n_ranks;
+    bool *all = rf_xcalloc(n, sizeof(*all));
+    const bool mine = rf_delta_zstd_open(&attempt->zstd, NULL) == RF_OK;
+    const enum rf_status status = rf_share_all(&attempt->method_env, "zstd",
+                                               &mine, sizeof(mine), all, err);
+    for (uint32_t r = 0; r < n; r++) {
+        if (!all[r]) {
+            rf_delta_zstd_close(attempt->zstd);
+            attempt->zstd = NULL;
+        }
+    }
+    free(all);
+    return status;
+}
+
 /* The codec of changes, with its shadow. */
 static enum rf_status make_codec(struct rf_rank_attempt *attempt,
                                  struct rf_err *err)
@@ -289,6 +308,9 @@ static enum rf_status make_codec(struct rf_rank_attempt *attempt,
             rf_err_wrap(err, "encoding %s", rf_encoding_name(how.encoding));
             return status;
         }
+    }
+    if (how.encoding == RF_ENCODING_AUTO) {
+        RF_TRY(find_zstd(attempt, err));
     }
     how.zstd = attempt->zstd;
     if (rf_delta_codec_needs_shadow(&how)) {

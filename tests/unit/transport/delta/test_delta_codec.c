@@ -9,6 +9,7 @@
 #include "common/pattern.h"
 #include "tests/lib/random_ops.h"
 #include "tests/unit/unit.h"
+#include "transport/delta/delta_block.h"
 #include "transport/delta/delta_codec.h"
 #include "transport/delta/delta_zstd.h"
 
@@ -221,7 +222,7 @@ TEST(test_forwarded_changes_stay_encoded)
 LOOP_TEST(test_copies_store_what_differs, 20)
 {
     struct world world = {.codec = {NULL}};
-    make_world(&world, (uint64_t)_i, densities[_i % 6], RF_ENCODING_AUTO);
+    make_world(&world, (uint64_t)_i, densities[_i % 6], RF_ENCODING_AUTO_RAW);
     for (size_t i = 0; i < world.ops.all.n_ops; i++) {
         const struct rf_op *op = &world.ops.all.ops[i];
         struct rf_coder coder;
@@ -328,7 +329,7 @@ TEST(test_copies_of_what_is_there_write_nothing)
     void *there = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(there, MAP_FAILED);
-    make_one(one, RF_ENCODING_AUTO);
+    make_one(one, RF_ENCODING_AUTO_RAW);
     memcpy(there, one->now, bytes);
     *(uint16_t *)there ^= 1;
     ck_assert_int_eq(mprotect((uint8_t *)there + page, bytes - page, PROT_READ),
@@ -432,8 +433,7 @@ TEST(test_without_a_base_all_elements_travel)
     make_one(one, RF_ENCODING_GAP8_DIFF);
     memset(one->there, 0xAB, sizeof(one->there));
     for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items) {
-        one->chunk =
-            (struct rf_chunk){at, sizeof(one->now) - at, RF_CHUNK_BYTES};
+        one->chunk = rest_of(sizeof(one->now), at);
         rf_delta_codec_hold(one->codec, 0);
         one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
         rf_delta_codec_hold(one->codec, VERSION + 5);
@@ -517,6 +517,80 @@ TEST(test_without_differences_the_shadow_is_what_is_being_sent)
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
     make_one(one, RF_ENCODING_AUTO);
     ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* The way of the only block of the next iteration's only chunk, encoded while the
+ * link is behind by `queued` bytes. */
+static uint8_t next_way(struct one_op *one, uint32_t version, uint64_t queued)
+{
+    rf_delta_codec_commit(one->codec);
+    one->now[100] ^= 1;
+    one->now[200] ^= 1;
+    rf_delta_codec_begin(one->codec, version);
+    one->chunk = rest_of(sizeof(one->now), 0);
+    one->chunk.queued = queued;
+    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    ck_assert_uint_eq(one->chunk.items, sizeof(one->now));
+    ck_assert(take(one));
+    ck_assert_mem_eq(one->there, one->now, sizeof(one->now));
+    return one->wire[22]; /* after the heads of chunk and block */
+}
+
+#define BEHIND (UINT64_C(256) << 10)
+#define FAR_BEHIND (UINT64_C(1) << 20)
+#define VALUES RF_DELTA_IDX16
+#define DIFFERENCES (RF_DELTA_IDX16 | 0x80)
+#define COMPRESSED 0x40
+
+/* From the iteration on after one in which the link was behind. */
+TEST(test_auto_sends_fewer_bytes_while_the_link_is_behind)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_AUTO);
+    ck_assert(take(one));
+    ck_assert_uint_eq(next_way(one, 8, FAR_BEHIND), VALUES);
+    ck_assert_uint_eq(next_way(one, 9, BEHIND - 1), VALUES);
+    ck_assert_uint_eq(next_way(one, 10, BEHIND), VALUES);
+    ck_assert_uint_eq(next_way(one, 11, BEHIND), DIFFERENCES);
+    ck_assert_uint_eq(next_way(one, 12, FAR_BEHIND - 1), DIFFERENCES);
+    ck_assert_uint_eq(next_way(one, 13, FAR_BEHIND), COMPRESSED);
+    ck_assert_uint_eq(next_way(one, 14, 0), VALUES);
+    ck_assert_uint_eq(next_way(one, 15, FAR_BEHIND), VALUES);
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* It goes back when they turn out to take longer, and tries them again when
+ * values do. */
+TEST(test_auto_sends_differences_while_they_are_faster)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_AUTO);
+    ck_assert(take(one));
+    ck_assert_uint_eq(next_way(one, 8, BEHIND), VALUES);
+    rf_delta_codec_took(one->codec, 100);
+    ck_assert_uint_eq(next_way(one, 9, BEHIND), DIFFERENCES);
+    rf_delta_codec_took(one->codec, 99);
+    ck_assert_uint_eq(next_way(one, 10, BEHIND), DIFFERENCES);
+    rf_delta_codec_took(one->codec, 101);
+    ck_assert_uint_eq(next_way(one, 11, BEHIND), VALUES);
+    rf_delta_codec_took(one->codec, 100);
+    ck_assert_uint_eq(next_way(one, 12, BEHIND), VALUES);
+    rf_delta_codec_took(one->codec, 102);
+    ck_assert_uint_eq(next_way(one, 13, BEHIND), DIFFERENCES);
+    rf_delta_codec_destroy(one->codec);
+}
+
+TEST(test_auto_does_without_zstd)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    struct rf_delta_zstd *const library = zstd;
+    zstd = NULL;
+    make_one(one, RF_ENCODING_AUTO);
+    zstd = library;
+    ck_assert(take(one));
+    ck_assert_uint_eq(next_way(one, 8, FAR_BEHIND), VALUES);
+    ck_assert_uint_eq(next_way(one, 9, FAR_BEHIND), DIFFERENCES);
     rf_delta_codec_destroy(one->codec);
 }
 

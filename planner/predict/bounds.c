@@ -494,9 +494,24 @@ static void bound_links(const struct rf_plan *plan,
     free(link_out);
 }
 
+/* Whether some receiver is on no node of those that list_holders() marked. */
+static bool leaves_nodes(const struct rf_plan *plan,
+                         const struct rf_unit_tasks *units, size_t u,
+                         const size_t *seen)
+{
+    const struct rf_unit_task *unit = &units->of[u];
+    for (uint32_t i = 0; i < unit->n_dst; i++) {
+        const uint32_t rank = units->holders[unit->first_dst + i].rank;
+        if (seen[plan->world->ranks[rank].node] != u + 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* C1: the weights that have to be compared with their base, on a node that holds
  * them. Where all of a tensor changes there is nothing to find, and what stays in
- * place is not compared. */
+ * place is not compared; nor is with auto what stays on its node. */
 static void bound_scans(const struct rf_plan *plan,
                         const struct rf_unit_tasks *units,
                         enum rf_encoding encoding,
@@ -518,7 +533,9 @@ static void bound_scans(const struct rf_plan *plan,
         const struct rf_unit_task *unit = &units->of[u];
         const struct rf_form form = rf_plan_form(plan, RF_TRAIN, unit->family);
         if (rf_update_least(plan, unit->family, encoding) < 1 &&
-            list_holders(plan, units, u, rate, seen, nodes, &n)) {
+            list_holders(plan, units, u, rate, seen, nodes, &n) &&
+            (encoding != RF_ENCODING_AUTO ||
+             leaves_nodes(plan, units, u, seen))) {
             add_demand(&scans, nodes, n, rf_form_bytes(form, &unit->box));
         }
     }

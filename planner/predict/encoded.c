@@ -81,7 +81,7 @@ double rf_encoded_bytes(enum rf_encoding encoding,
     const double value = diff ? difference_bits(update) : 8 * width;
     const double header = (BLOCK_BITS + (diff ? DIFF_BITS : 0)) / BLOCK;
     double bits = position_bits(encoding, share) + share * value;
-    if (encoding == RF_ENCODING_AUTO) { /* a block may be dense */
+    if (encoding == RF_ENCODING_AUTO_RAW) { /* a block may be dense */
         bits = RF_MIN(bits, 8 * width);
     }
     return encoding == RF_ENCODING_DENSE ? 1 : (bits + header) / (8 * width);
@@ -129,7 +129,6 @@ struct changes {
 static struct changes changes_of(const struct rf_plan *plan,
                                  enum rf_encoding encoding, double share)
 {
-    const double diff = rf_encoding_is_diff(encoding) ? DIFF_CHANGE : 0;
     struct changes out = {0};
     double all = 0;
     for (uint32_t f = 0; f < plan->model->n_families; f++) {
@@ -139,6 +138,8 @@ static struct changes changes_of(const struct rf_plan *plan,
         const double p =
             share == RF_ITS_SHARES ? rf_update_share(plan, f) : share;
         const double bytes = elements * width, changed = elements * p;
+        const double diff =
+            rf_encoding_is_diff(encoding) && width == 2 ? DIFF_CHANGE : 0;
         all += bytes;
         out.sent +=
             bytes * rf_encoded_bytes(encoding, &plan->spec->update, p, width);
@@ -158,9 +159,10 @@ static void multiply(double *to, const double *from, size_t n, double by)
     }
 }
 
-/* Links as if whole weights passed; copies become comparisons. */
+/* Links as if whole weights passed; copies become comparisons, unless they stay
+ * `plain`. */
 static void change_rates(const struct rf_capacities *links,
-                         const struct changes *changes,
+                         const struct changes *changes, bool plain,
                          struct rf_capacities *out)
 {
     const size_t n = links->n_nodes;
@@ -173,6 +175,11 @@ static void change_rates(const struct rf_capacities *links,
     memcpy(out->pair_latency_us, links->pair_latency_us,
            n * n * sizeof(*out->pair_latency_us));
     memcpy(out->nics, links->nics, n * sizeof(*out->nics));
+    if (plain) {
+        multiply(out->copy_gbytes_per_s, links->copy_gbytes_per_s, n, 1);
+        multiply(out->copy1_gbytes_per_s, links->copy1_gbytes_per_s, n, 1);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         const double copy = links->copy_gbytes_per_s[i];
         out->copy_gbytes_per_s[i] =
@@ -213,19 +220,16 @@ static double bytes_encoded(const struct rf_simulate_env *env, uint32_t node)
     return (double)RF_MIN(held, env->schedule->node_send[node]);
 }
 
-enum rf_status rf_simulate_encoded(const struct rf_simulate_env *env,
-                                   enum rf_encoding encoding, double share,
-                                   struct rf_simulated *out, struct rf_err *err)
+static enum rf_status simulate_as(const struct rf_simulate_env *env,
+                                  enum rf_encoding encoding, bool plain_copies,
+                                  double share, struct rf_simulated *out,
+                                  struct rf_err *err)
 {
+    const struct changes changes = changes_of(env->plan, encoding, share);
     struct rf_simulate_env changed = *env;
     struct rf_capacities rates;
-    struct changes changes;
     enum rf_status status;
-    if (encoding == RF_ENCODING_DENSE) {
-        return rf_simulate(env, out, err);
-    }
-    changes = changes_of(env->plan, encoding, share);
-    change_rates(env->links, &changes, &rates);
+    change_rates(env->links, &changes, plain_copies, &rates);
     changed.links = &rates;
     status = rf_simulate(&changed, out, err);
     rf_capacities_free(&rates);
@@ -243,6 +247,25 @@ enum rf_status rf_simulate_encoded(const struct rf_simulate_env *env,
                     "writing", out);
     }
     return RF_OK;
+}
+
+enum rf_status rf_simulate_encoded(const struct rf_simulate_env *env,
+                                   enum rf_encoding encoding, double share,
+                                   struct rf_simulated *out, struct rf_err *err)
+{
+    struct rf_simulated other;
+    switch (encoding) {
+    case RF_ENCODING_DENSE:
+        return rf_simulate(env, out, err);
+    case RF_ENCODING_AUTO: /* as the faster of two does */
+        RF_TRY(simulate_as(env, RF_ENCODING_AUTO_RAW, true, share, out, err));
+        RF_TRY(
+            simulate_as(env, RF_ENCODING_AUTO_DIFF, true, share, &other, err));
+        *out = other.ms < out->ms ? other : *out;
+        return RF_OK;
+    default:
+        return simulate_as(env, encoding, false, share, out, err);
+    }
 }
 
 enum rf_status rf_encoded_crossover(const struct rf_simulate_env *env,

@@ -361,14 +361,14 @@ TEST(test_cost_bound_leaves_out_what_stays_in_place)
 }
 
 /* Columns of one node, of which a share changed, become rows. */
-static struct rf_bound bound_inside(const char *density)
+static struct rf_bound bound_inside(const char *density, const char *encoding)
 {
     const uint32_t slots[] = {4};
     AUTO_FREE char *scenario = rf_xasprintf(
         "{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
         "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RS1'}, "
-        "'update': {'density': %s}, 'encoding': 'auto'}",
-        density);
+        "'update': {'density': %s}, 'encoding': '%s'}",
+        density, encoding);
     return bound_of(scenario, slots, 1);
 }
 
@@ -377,12 +377,13 @@ TEST(test_cost_bound_of_changes_inside_a_node_is_to_find_them)
 {
     struct rf_bound bound;
     lab_links(&links, 1, 1, 1, 0);
-    ck_assert(bound_inside("0.001").ms == 0);
+    ck_assert(bound_inside("0.001", "auto+raw").ms == 0);
     links.scan_gbytes_per_s[0] = 8;
-    bound = bound_inside("0.001");
+    bound = bound_inside("0.001", "auto+raw");
     ck_assert_double_eq_tol(bound.ms, BYTES / 8e6, 1e-9);
     ck_assert_str_eq(bound.resource, "scan of a");
-    ck_assert(bound_inside("1").ms == 0); /* nothing to find */
+    ck_assert(bound_inside("1", "auto+raw").ms == 0); /* nothing to find */
+    ck_assert(bound_inside("0.001", "auto").ms == 0); /* nor does it look */
 }
 
 /* A method says of a rank that the bytes stay where they are. */
@@ -392,7 +393,7 @@ TEST(test_cost_bound_has_no_scan_where_bytes_stay_in_place)
     links.scan_gbytes_per_s[0] = 8;
     links.left_bytes = rf_xcalloc(4, sizeof(*links.left_bytes));
     links.left_bytes[3] = 1;
-    ck_assert(bound_inside("0.001").ms == 0);
+    ck_assert(bound_inside("0.001", "auto+raw").ms == 0);
 }
 
 /* From `replicas` nodes to another one. */
@@ -403,7 +404,7 @@ static struct rf_bound bound_between(unsigned replicas, const char *density)
         "{'mode': 'disaggregated', 'train': {'layout': 'spec', 'mesh': [%u, "
         "1], 'spec': 'RR'}, 'infer': {'layout': 'spec', 'mesh': [1, 1], "
         "'spec': 'RR'}, 'update': {'density': %s, 'pattern': 'uniform'}, "
-        "'encoding': 'auto'}",
+        "'encoding': 'auto+raw'}",
         replicas, density);
     return bound_of(scenario, slots, replicas + 1);
 }

@@ -81,9 +81,10 @@ LOOP_TEST(test_encoded_bytes_are_those_of_the_format, 11)
         {RF_ENCODING_DENSE, RF_UPDATE_ADAM, 0.01, 2, 16},
         {RF_ENCODING_GAP8, RF_UPDATE_ADAM, 0.01, 2, 0.08668 + 0.16 + 0.00122},
         {RF_ENCODING_IDX16, RF_UPDATE_ADAM, 0.001, 2, 0.016 + 0.016 + 0.00122},
-        {RF_ENCODING_AUTO, RF_UPDATE_ADAM, 0.001, 2, 0.016 + 0.016 + 0.00122},
-        {RF_ENCODING_AUTO, RF_UPDATE_ADAM, 0.3, 2, 1 + 4.8 + 0.00122},
-        {RF_ENCODING_AUTO, RF_UPDATE_ADAM, 0.97, 2, 16 + 0.00122},
+        {RF_ENCODING_AUTO_RAW, RF_UPDATE_ADAM, 0.001, 2,
+         0.016 + 0.016 + 0.00122},
+        {RF_ENCODING_AUTO_RAW, RF_UPDATE_ADAM, 0.3, 2, 1 + 4.8 + 0.00122},
+        {RF_ENCODING_AUTO_RAW, RF_UPDATE_ADAM, 0.97, 2, 16 + 0.00122},
         {RF_ENCODING_RUNS, RF_UPDATE_ADAM, 0.5, 4, 8 + 16 + 0.00122},
         {RF_ENCODING_GAP8_DIFF, RF_UPDATE_UNIFORM, 0.01, 2,
          0.08668 + 0.01 + 0.00159},
@@ -114,7 +115,7 @@ TEST(test_encoded_lines_have_many_elements)
 TEST(test_encoded_time_is_that_of_the_slowest_stage)
 {
     struct rf_simulated found;
-    make("F32", ", 'pattern': 'uniform'", "auto");
+    make("F32", ", 'pattern': 'uniform'", "auto+raw");
     links.scan_gbytes_per_s[0] = links.scan_gbytes_per_s[1] = 200;
     found = simulate();
     ck_assert_double_eq_tol(found.ms, 0.012747 * BYTES / 0.5e6, 0.002);
@@ -134,7 +135,7 @@ TEST(test_encoded_time_is_that_of_the_slowest_stage)
 /* Dense takes 8.39 ms on the link. */
 TEST(test_encoded_crossover_is_where_dense_is_as_fast)
 {
-    make("F32", "", "auto");
+    make("F32", "", "auto+raw");
     links.scan_gbytes_per_s[0] = links.scan_gbytes_per_s[1] = 0.7;
     ck_assert(crossover() == 0); /* 1.6 take 9.59 ms alone */
     links.scan_gbytes_per_s[0] = links.scan_gbytes_per_s[1] = 1;
@@ -149,6 +150,26 @@ TEST(test_encoded_differences_are_fewer_bytes_at_any_share)
     make("BF16", "", "auto+diff");
     links.scan_gbytes_per_s[0] = links.scan_gbytes_per_s[1] = 200;
     ck_assert(crossover() == 1);
+}
+
+/* Auto sends as the faster of two, and copies inside a node without comparing. */
+LOOP_TEST(test_encoded_auto_is_the_faster_of_two, 2)
+{
+    static const enum rf_encoding faster[] = {RF_ENCODING_AUTO_RAW,
+                                              RF_ENCODING_AUTO_DIFF};
+    struct rf_simulate_env env;
+    struct rf_simulated found[3];
+    make("BF16", "", "auto");
+    env = environment();
+    links.scan_gbytes_per_s[0] = links.scan_gbytes_per_s[1] = _i == 0 ? 2 : 200;
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(
+            rf_simulate_encoded(&env, i < 2 ? faster[i] : RF_ENCODING_AUTO,
+                                RF_ITS_SHARES, &found[i], NULL),
+            RF_OK);
+    }
+    ck_assert(found[_i].ms < found[1 - _i].ms);
+    ck_assert(found[2].ms == found[_i].ms);
 }
 
 TEST(test_encoded_model_has_limits)

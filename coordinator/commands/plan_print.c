@@ -408,8 +408,8 @@ static void print_balance_choice(const struct rf_scenario *scenario)
     }
 }
 
-/* The share that changes, and the least bytes that an encoding sends of one copy
- * of the weights, as far as they are known. */
+/* The share that changes, and the least bytes that an encoding sends of one
+ * copy of the weights, as far as they are known. */
 static void print_update(const struct rf_scenario *scenario)
 {
     const struct rf_plan *plan = scenario->plan;

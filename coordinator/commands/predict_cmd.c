@@ -64,8 +64,8 @@ static enum rf_status predict(const struct predict_context *context,
 
 /* Notes a row; true if it is new. Scenarios that differ only in name, method
  * and its options have equal predictions for other methods. `method` NULL: the
- * scenario's own. With `crossover`, notes that of the scenario's encoding, to which
- * the density is nothing. */
+ * scenario's own. With `crossover`, notes that of the scenario's encoding, to
+ * which the density is nothing. */
 static bool note_row(const struct predict_context *context, size_t index,
                      const char *method, bool crossover)
 {

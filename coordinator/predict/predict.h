@@ -292,19 +292,20 @@ struct rf_leave_one_out {
 
 /*
  * Predicts fixed + factor x simulated from the results of the same method and
- * path (rf_predict_alike()), each counted once. Fits a robust line through measured and simulated
- * times (rf_stats_line(), after Theil and Sen) if there are at least
- * RF_PREDICT_LINE_RESULTS that differ enough, and neither coefficient is
- * negative. Otherwise the fixed part is 0, and the factor is the median of
- * measured / simulated. Rows without such results keep the simulated time. A
- * prediction is not below its bound, unless a result of its method and path
- * was. Fills p.ms, p.fixed_ms, p.factor, p.n_results and p.others_ms. Pure.
+ * path (rf_predict_alike()), each counted once. Fits a robust line through
+ * measured and simulated times (rf_stats_line(), after Theil and Sen) if there
+ * are at least RF_PREDICT_LINE_RESULTS that differ enough, and neither
+ * coefficient is negative. Otherwise the fixed part is 0, and the factor is the
+ * median of measured / simulated. Rows without such results keep the simulated
+ * time. A prediction is not below its bound, unless a result of its method and
+ * path was. Fills p.ms, p.fixed_ms, p.factor, p.n_results and p.others_ms.
+ * Pure.
  */
 void rf_predict_calibrate(struct rf_predict_rows *rows,
                           struct rf_leave_one_out *out);
 
-/* Fills row->crossover, with the row's input and calibrated by `rows`, which has
- * it. */
+/* Fills row->crossover, with the row's input and calibrated by `rows`, which
+ * has it. */
 enum rf_status rf_predict_crossover(const struct rf_predict_rows *rows,
                                     const struct rf_predict_input *input,
                                     struct rf_predict_row *row,

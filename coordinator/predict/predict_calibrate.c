@@ -2,7 +2,8 @@
  * Calibration. The simulation knows the work of each resource; results show the
  * fraction of its speed that a method reaches, and the overhead. So for each
  * method and path (what limits it: inside nodes, between nodes and so on), or
- * encoding, simulated times are put on a line through measured ones. Pure. See predict.h.
+ * encoding, simulated times are put on a line through measured ones. Pure. See
+ * predict.h.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -28,7 +28,7 @@ static void crossover_figures(const struct rf_predict_input *input,
     }
 }
 
-/* Time predicted for whole weights: as of rows with the same method and path. */
+/* What whole weights are predicted to take: as rows of that method and path. */
 static double dense_ms(const struct rf_predict_rows *rows,
                        const struct rf_predict_row *row,
                        const struct rf_simulated *dense)

@@ -1,9 +1,9 @@
 /*
  * Checkpoints that only the nodes have, the model's and those of updates: the
  * nodes asked for the headers of the files, one folder after the other, and
- * their answers. One node of the training side sends the headers of the model's.
- * All nodes with ranks read the files to fill and to verify, so their digests
- * must agree.
+ * their answers. One node of the training side sends the headers of the
+ * model's. All nodes with ranks read the files to fill and to verify, so their
+ * digests must agree.
  */
 #ifndef RF_COORDINATOR_PREFLIGHT_INSPECT_H
 #define RF_COORDINATOR_PREFLIGHT_INSPECT_H

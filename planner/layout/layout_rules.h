@@ -68,7 +68,7 @@ bool rf_layout_deals(const struct rf_layout_ops *ops,
 
 /* The grain of dimension `dim` of a family on a side: its multiples, and the
  * tensor's edge, are the places where the dimension may be cut. A block of
- * infer.quantize in matrices that it converts, else the family's own, else 1. */
+ * infer.quantize in matrices that it converts, or the family's own, or 1. */
 uint64_t rf_layout_grain(const struct rf_side_spec *side,
                          const struct rf_family *family, uint32_t dim);
 

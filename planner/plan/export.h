@@ -33,9 +33,9 @@ struct rf_export {
     uint64_t bytes;                 /* of all tensors */
 };
 
-/* RF_ERR_CONFIG when the side cannot be exported: it does not hold every element
- * of every tensor. Of tensors that infer.quantize converts, the export has the
- * values and the scales (planner/plan/quantize.h). `file_bytes`: see
+/* RF_ERR_CONFIG when the side cannot be exported: it does not hold every
+ * element of every tensor. Of tensors that infer.quantize converts, the export
+ * has the values and the scales (planner/plan/quantize.h). `file_bytes`: see
  * RF_EXPORT_FILE_BYTES. */
 enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
                               struct rf_export **out,

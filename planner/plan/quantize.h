@@ -15,9 +15,9 @@
 
 #include "planner/plan/plan.h"
 
-/* The family of results `number`, below 2 · n_families: the fp8 values of family
- * `number`, or the scales of family `number` - n_families, whose names end in
- * "_scale_inv", as engines read them. Borrows the model's memory. */
+/* The family of results `number`, below 2 · n_families: the fp8 values of
+ * family `number`, or the scales of family `number` - n_families, whose names
+ * end in "_scale_inv", as engines read them. Borrows the model's memory. */
 struct rf_family rf_quantize_family(const struct rf_model *model,
                                     uint32_t number);
 

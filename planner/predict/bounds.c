@@ -265,8 +265,8 @@ static void bound_copies(const struct rf_plan *plan,
     }
 }
 
-/* Bytes that any of some nodes has to send or compare, as demands of fair shares:
- * one for each list of nodes. */
+/* Bytes that any of some nodes has to send or compare, as demands of fair
+ * shares: one for each list of nodes. */
 struct demands {
     uint64_t *bytes;
     uint32_t *first, *nodes;
@@ -317,8 +317,8 @@ static uint64_t link_bytes(const struct rf_plan *plan,
                       rf_update_least(plan, unit->family, encoding));
 }
 
-/* Lists the nodes that hold unit task u in `nodes`, and marks them in `seen` with
- * u + 1. False: the capacity of one was not measured (0). */
+/* Lists the nodes that hold unit task u in `nodes`, and marks them in `seen`
+ * with u + 1. False: the capacity of one was not measured (0). */
 static bool list_holders(const struct rf_plan *plan,
                          const struct rf_unit_tasks *units, size_t u,
                          const double *capacity, size_t *seen, uint32_t *nodes,
@@ -509,9 +509,9 @@ static bool leaves_nodes(const struct rf_plan *plan,
     return false;
 }
 
-/* C1: the weights that have to be compared with their base, on a node that holds
- * them. Where all of a tensor changes there is nothing to find, and what stays in
- * place is not compared; nor is with auto what stays on its node. */
+/* C1: the weights that have to be compared with their base, on a node that
+ * holds them. Where all of a tensor changes there is nothing to find, and what
+ * stays in place is not compared; nor is with auto what stays on its node. */
 static void bound_scans(const struct rf_plan *plan,
                         const struct rf_unit_tasks *units,
                         enum rf_encoding encoding,

@@ -38,8 +38,7 @@ struct rf_capacities {
 
 struct rf_bound {
     double ms;
-    char
-        resource[96]; /* "memory of gpu-a", "link gpu-a out", "scan of gpu-a" */
+    char resource[96]; /* "memory of a", "link a out", "scan of a" */
 };
 
 /*
@@ -61,9 +60,9 @@ rf_bounds_any(const struct rf_plan *plan, enum rf_encoding encoding,
               struct rf_bound *out, struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * The same for one schedule, which moves whole weights: its own operations' bytes through each node's
- * memory and links, which may exceed what any strategy has to move. Never less
- * than rf_bounds_any() of RF_ENCODING_DENSE.
+ * The same for one schedule, which moves whole weights: its own operations'
+ * bytes through each node's memory and links, which may exceed what any
+ * strategy has to move. Never less than rf_bounds_any() of RF_ENCODING_DENSE.
  */
 enum rf_status rf_bounds_schedule(const struct rf_plan *plan,
                                   const struct rf_schedule *schedule,

@@ -112,16 +112,17 @@ const char *rf_encoded_gap(const struct rf_plan *plan,
     return NULL;
 }
 
-/* In bytes compared: what bench-delta measured on one core of an AMD EPYC, to be
- * calibrated by results (docs/MEASURING.md). */
+/* In bytes compared: what bench-delta measured on one core of an AMD EPYC, to
+ * be calibrated by results (docs/MEASURING.md). */
 #define SEND_ALL 1.6   /* a byte of weights at their sender, and */
 #define SEND_CHANGE 48 /* an element that changed */
 #define WRITE_LINE 1 /* a byte of a cache line that the receiver changes, and */
 #define WRITE_CHANGE 16 /* an element in it */
 #define DIFF_CHANGE 18  /* more of a difference, at both */
 
-/* What the changes of a plan take, for each byte of all weights: bytes on links,
- * and bytes compared at senders, at receivers, and in copies inside nodes. */
+/* What the changes of a plan take, for each byte of all weights: bytes on
+ * links, and bytes compared at senders, at receivers, and in copies inside
+ * nodes. */
 struct changes {
     double sent, encoded, written, copied;
 };

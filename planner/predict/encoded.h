@@ -24,15 +24,15 @@ const char *rf_encoded_gap(const struct rf_plan *plan,
 #define RF_ITS_SHARES (-1.)
 
 /* As rf_simulate(), with an encoding, which the model covers, or dense. `share`
- * of each family's elements changes; RF_ITS_SHARES: what the scenario says. Nodes without a
- * figure of scans compare in no time. */
+ * of each family's elements changes; RF_ITS_SHARES: what the scenario says.
+ * Nodes without a figure of scans compare in no time. */
 enum rf_status rf_simulate_encoded(const struct rf_simulate_env *env,
                                    enum rf_encoding encoding, double share,
                                    struct rf_simulated *out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
-/* The share of changes below which a simulation with the encoding takes less than
- * `ms`: 0: none, 1: any. */
+/* The share of changes below which a simulation with the encoding takes less
+ * than `ms`: 0: none, 1: any. */
 enum rf_status rf_encoded_crossover(const struct rf_simulate_env *env,
                                     enum rf_encoding encoding, double ms,
                                     double *share,

@@ -68,7 +68,8 @@ extern const struct rf_codec rf_codec_raw, rf_codec_cast_at_source,
 void rf_coder_of(const struct rf_op *op, const struct rf_codec *codec,
                  struct rf_coder *out);
 
-/* Whether a chunk from the wire lies inside the stream and may have its size. */
+/* Whether a chunk from the wire lies inside the stream and may have its size.
+ * */
 bool rf_coder_takes(const struct rf_coder *coder, const struct rf_chunk *chunk);
 
 /* The copy of a codec, or encoding and decoding in its place. */

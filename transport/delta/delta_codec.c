@@ -163,8 +163,8 @@ static bool next_run(struct run_parts *runs, struct run_part *out)
 
 /* --- encoding ------------------------------------------------------------- */
 
-/* Fills at, values and, for differences, old with the changes of `n` elements of
- * an op whose source is `src`. */
+/* Fills at, values and, for differences, old with the changes of `n` elements
+ * of an op whose source is `src`. */
 static uint32_t find_changes(struct rf_delta_codec *codec,
                              const struct rf_coder *coder, uint64_t first,
                              uint32_t n, const uint8_t *src)

@@ -17,9 +17,9 @@
  * Encoding auto chooses for each chunk, by the bytes that wait for the link
  * before it: few, and it sends values, which take the least time; more, and the
  * processor has time for differences, and then to compress them. There is no
- * model of either: what the choice does to the link is in its next bytes. Copies
- * inside a node are plain ones: they read one stream and write one, and take no
- * longer than comparing, which reads two.
+ * model of either: what the choice does to the link is in its next bytes.
+ * Copies inside a node are plain ones: they read one stream and write one, and
+ * take no longer than comparing, which reads two.
  */
 #ifndef RF_TRANSPORT_DELTA_DELTA_CODEC_H
 #define RF_TRANSPORT_DELTA_DELTA_CODEC_H

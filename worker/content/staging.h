@@ -26,8 +26,8 @@ struct rf_block {
     uint64_t bytes;
 };
 
-/* All pieces of the job's side or, unless NULL, of `results` in the job's arena,
- * in order, as blocks of at most 4 MiB, or of one index of the outermost
+/* All pieces of the job's side or, unless NULL, of `results` in the job's
+ * arena, in order, as blocks of at most 4 MiB, or of one index of the outermost
  * dimension if that is larger. NULL if there are none. Freed with free(). */
 struct rf_block *rf_blocks_of(const struct rf_content_job *job,
                               const struct rf_quantize *results, size_t *n_out);

@@ -84,9 +84,9 @@ static json_t *load_former(const struct rf_export_files *files)
     return index;
 }
 
-/* The configuration beside the tensors of a checkpoint or manifest, with that of
- * a conversion, to be freed. NULL otherwise: one that the tensors were derived from may have
- * overrides and is not copied. */
+/* The configuration beside the tensors of a checkpoint or manifest, with that
+ * of a conversion, to be freed. NULL otherwise: one that the tensors were
+ * derived from may have overrides and is not copied. */
 static char *config_text(const struct rf_export_files *files)
 {
     json_t *config = json_copy(json_object_get(files->model, "config"));

@@ -5,9 +5,9 @@
  * so that their rates add up to what the memory gives to all of them at once: a
  * rank that copied a fixed amount would end alone and look faster. memcpy and
  * streaming stores take turns, so that a slow moment of a shared machine hits
- * both; so does comparing the two arrays where refits have to find what changed.
- * The result is the median window of the better kind, by the node's sum, since
- * refits are judged by their median too.
+ * both; so does comparing the two arrays where refits have to find what
+ * changed. The result is the median window of the better kind, by the node's
+ * sum, since refits are judged by their median too.
  */
 #include "worker/rank/probe.h"
 
@@ -84,9 +84,9 @@ static void scan_chunk(const uint8_t *a, const uint8_t *b, uint16_t *changes)
     }
 }
 
-/* Bytes per nanosecond copied or compared from start_ns to the end of the window, or of the
- * chunk that is longer: at least one, also where the processor comes to this rank
- * too late. */
+/* Bytes per nanosecond copied or compared from start_ns to the end of the
+ * window, or of the chunk that is longer: at least one, also where the
+ * processor comes to this rank too late. */
 static double copy_window(const struct buffers *buffers, enum copy_kind kind,
                           int64_t start_ns, const atomic_bool *abort)
 {

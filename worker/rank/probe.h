@@ -24,8 +24,9 @@ struct rf_probe {
  * "copy"; collective over the attempt. "gbytes_per_s" is this rank's share
  * while all ranks of its node copy, by memcpy or streaming stores, whichever
  * gives the node the higher sum; "single_gbytes_per_s" is the rate of the
- * node's first rank alone. Where the scenario has an encoding, "scan_gbytes_per_s"
- * is this rank's share while all compare two arrays. *out must be initialised.
+ * node's first rank alone. Where the scenario has an encoding,
+ * "scan_gbytes_per_s" is this rank's share while all compare two arrays. *out
+ * must be initialised.
  */
 enum rf_status rf_probe_copy(const struct rf_probe *probe,
                              const struct rf_msg_step *step,

@@ -12,11 +12,10 @@
 struct rf_link_figures {
     double copy_gbytes_per_s;        /* payload, all ranks of a node at once */
     double single_copy_gbytes_per_s; /* one rank alone */
-    double
-        scan_gbytes_per_s; /* weights compared, all ranks of a node at once */
-    double link_gbytes_per_s; /* between two nodes, one way */
-    double nic_gbytes_per_s;  /* one of a node's NICs, one way */
-    bool nominal_nic;         /* which is a fabric's */
+    double scan_gbytes_per_s;        /* weights compared, by all at once */
+    double link_gbytes_per_s;        /* between two nodes, one way */
+    double nic_gbytes_per_s;         /* one of a node's NICs, one way */
+    bool nominal_nic;                /* which is a fabric's */
     double nics_per_node;
     double nvlink_gbytes_per_s, pcie_gbytes_per_s; /* of a GPU, one way */
     double link_latency_us;

@@ -1,5 +1,5 @@
-/* The least bytes of an update, beside figures worked out by hand: of a share p,
- * positions take H(p) bits an element. */
+/* The least bytes of an update, beside figures worked out by hand: of a share
+ * p, positions take H(p) bits an element. */
 #include "planner/plan/update_rules.h"
 
 #include "common/mem.h"
@@ -66,7 +66,8 @@ TEST(test_nothing_is_known_of_units)
               0);
 }
 
-/* Compressed, XORs and differences of any width take what their entropy says. */
+/* Compressed, XORs and differences of any width take what their entropy says.
+ * */
 TEST(test_compression_goes_below_the_width)
 {
     ck_assert_double_eq_tol(

@@ -66,9 +66,9 @@ static double crossover(void)
 
 FIXTURE(NULL, forget)
 
-/* Each element has its value's bits if it changed, its part of the positions, and
- * of the 80 bits of a block's headers, 104 with differences. Of 100 changes in
- * 10,000 elements 7.7 have gaps of 255 or more. */
+/* Each element has its value's bits if it changed, its part of the positions,
+ * and of the 80 bits of a block's headers, 104 with differences. Of 100 changes
+ * in 10,000 elements 7.7 have gaps of 255 or more. */
 LOOP_TEST(test_encoded_bytes_are_those_of_the_format, 11)
 {
     static const struct {
@@ -110,8 +110,8 @@ TEST(test_encoded_lines_have_many_elements)
     ck_assert_double_eq_tol(rf_encoded_lines(0.01, 4), 0.14854, 1e-5);
 }
 
-/* 1.2747 % of the bytes on the link. A byte takes as long as 1.6 at the sender, the
- * 1 % of a change's 12; at the receiver 0.149 of a line, and 1 % of 4. */
+/* 1.2747 % of the bytes on the link. A byte takes as long as 1.6 at the sender,
+ * the 1 % of a change's 12; at the receiver 0.149 of a line, and 1 % of 4. */
 TEST(test_encoded_time_is_that_of_the_slowest_stage)
 {
     struct rf_simulated found;
@@ -152,7 +152,7 @@ TEST(test_encoded_differences_are_fewer_bytes_at_any_share)
     ck_assert(crossover() == 1);
 }
 
-/* Auto sends as the faster of two, and copies inside a node without comparing. */
+/* Auto sends as the faster of two, and compares no copies inside a node. */
 LOOP_TEST(test_encoded_auto_is_the_faster_of_two, 2)
 {
     static const enum rf_encoding faster[] = {RF_ENCODING_AUTO_RAW,

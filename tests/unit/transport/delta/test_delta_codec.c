@@ -520,8 +520,8 @@ TEST(test_without_differences_the_shadow_is_what_is_being_sent)
     rf_delta_codec_destroy(one->codec);
 }
 
-/* The way of the only block of the next iteration's only chunk, encoded while the
- * link is behind by `queued` bytes. */
+/* The way of the only block of the next iteration's only chunk, encoded while
+ * the link is behind by `queued` bytes. */
 static uint8_t next_way(struct one_op *one, uint32_t version, uint64_t queued)
 {
     rf_delta_codec_commit(one->codec);

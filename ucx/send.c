@@ -151,8 +151,7 @@ static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
     request->action = peer->current;
     request->chunk = (struct rf_chunk){.first = of->moved,
                                        .items = shape->total_items - of->moved,
-                                       .bytes = most,
-                                       .queued = peer->under_way * most};
+                                       .bytes = most};
     if (packed) {
         pack(request);
     } else {

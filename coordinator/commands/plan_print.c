@@ -413,7 +413,7 @@ static void print_balance_choice(const struct rf_scenario *scenario)
 static void print_update(const struct rf_scenario *scenario)
 {
     const struct rf_plan *plan = scenario->plan;
-    const enum rf_encoding encoding = plan->spec->encoding;
+    const enum rf_encoding encoding = rf_scenario_encoding(scenario, NULL);
     double all = 0, changed = 0, least = 0;
     char a[32], b[32];
     if (!plan->spec->update.given) {

@@ -47,12 +47,14 @@ static enum rf_status predict(const struct predict_context *context,
     } else {
         const struct rf_simulate_env env = rf_predict_env(input);
         struct rf_simulated simulated = {.ms = 0};
-        RF_TRY(rf_simulate_encoded(&env, plan->spec->encoding, RF_ITS_SHARES,
-                                   &simulated, err));
+        const enum rf_encoding encoding = rf_scenario_encoding(
+            input->scenario, rf_method_info_find(input->method));
+        RF_TRY(rf_simulate_encoded(&env, encoding, RF_ITS_SHARES, &simulated,
+                                   err));
         p->simulated_ms = simulated.ms;
         p->path = simulated.path;
         if (env.inside.left == RF_LEFT_NOTHING &&
-            rf_bounds_any(plan, plan->spec->encoding, &input->links,
+            rf_bounds_any(plan, encoding, &input->links,
                           context->config->node_names, &bound, NULL) == RF_OK) {
             p->bound_ms = bound.ms;
             p->simulated_ms = RF_MAX(p->simulated_ms, bound.ms);
@@ -108,18 +110,20 @@ static enum rf_status add_row(struct predict_context *context,
                               struct rf_err *err)
 {
     const struct rf_spec *spec = input->scenario->spec;
-    struct rf_predict_row row = {.method = rf_method_info_find(input->method),
-                                 .strategy = rf_strategy_name(spec->strategy),
-                                 .encoding = spec->encoding,
-                                 .index = input->scenario->index,
-                                 .gap = rf_predict_gap(input),
-                                 .note = rf_predict_note(input)};
+    struct rf_predict_row row = {
+        .method = rf_method_info_find(input->method),
+        .strategy = rf_strategy_name(spec->strategy),
+        .encoding = rf_scenario_encoding(input->scenario,
+                                         rf_method_info_find(input->method)),
+        .index = input->scenario->index,
+        .gap = rf_predict_gap(input),
+        .note = rf_predict_note(input)};
     json_t *model;
     if (row.gap == NULL) {
         RF_TRY(predict(context, input, &row.p, err));
     }
     row.crossover.wanted = row.gap == NULL &&
-                           spec->encoding != RF_ENCODING_DENSE &&
+                           row.encoding != RF_ENCODING_DENSE &&
                            note_row(context, row.index, input->method, true);
     row.scenario = rf_xstrdup(spec->name);
     model = rf_model_json(input->scenario->plan->model);

@@ -234,8 +234,11 @@ static char *encoding_gap(const struct rf_predict_input *input,
                             rf_encoding_name(scenario->spec->encoding), why);
     }
     for (uint32_t n = 0; n < input->links.n_nodes; n++) {
-        if (schedule->node_send[n] + schedule->node_copy[n] > 0 &&
-            input->links.scan_gbytes_per_s[n] <= 0) {
+        const bool compares =
+            schedule->node_send[n] + schedule->node_recv[n] > 0 ||
+            (schedule->node_copy[n] > 0 &&
+             scenario->spec->encoding != RF_ENCODING_AUTO);
+        if (compares && input->links.scan_gbytes_per_s[n] <= 0) {
             rf_text_add(&nodes, ", ", "%s", scenario->config->node_names[n]);
         }
     }
@@ -263,7 +266,7 @@ char *rf_predict_gap(const struct rf_predict_input *input)
     if (scenario->spec->infer.quantize) {
         return rf_xstrdup("the time of infer.quantize is not modelled");
     }
-    if (scenario->spec->encoding != RF_ENCODING_DENSE) {
+    if (rf_scenario_encoding(scenario, info) != RF_ENCODING_DENSE) {
         char *gap = encoding_gap(input, info);
         if (gap != NULL) {
             return gap;

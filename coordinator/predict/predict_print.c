@@ -253,7 +253,7 @@ static void print_crossovers(const struct rf_predict_rows *rows, FILE *to)
         } else if (crossing->share >= 1) {
             fputs("faster than dense at any share of changes", to);
         } else {
-            fprintf(to, "faster than dense below %.2g %% changed",
+            fprintf(to, "faster than dense below %.3g %% changed",
                     100 * crossing->share);
         }
         if (crossing->link_gbytes_per_s > 0) {

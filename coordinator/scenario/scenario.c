@@ -363,6 +363,20 @@ static uint64_t shadow_bytes(const struct rf_scenario *scenario, uint32_t rank)
                : 0;
 }
 
+enum rf_encoding rf_scenario_encoding(const struct rf_scenario *scenario,
+                                      const struct rf_method_info *method)
+{
+    const enum rf_encoding encoding = scenario->spec->encoding;
+    const struct rf_method_info *used =
+        method != NULL ? method : rf_method_info_find(scenario->spec->method);
+    const bool copies = encoding == RF_ENCODING_AUTO && used->copies_inside &&
+                        scenario->plan->totals.bytes_inter_node == 0;
+    const struct rf_schedule *schedule = scenario->schedule;
+    return copies || (schedule != NULL && schedule->stage_bytes != NULL)
+               ? RF_ENCODING_DENSE
+               : encoding;
+}
+
 uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
                                 uint32_t rank)
 {

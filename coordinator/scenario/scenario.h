@@ -57,6 +57,12 @@ json_t *rf_scenario_choice_json(const struct rf_scenario *scenario);
  * weights. */
 json_t *rf_scenario_balance_choice_json(const struct rf_scenario *scenario);
 
+/* The encoding that has an effect with a method (NULL: the scenario's own):
+ * weights that pass through staging travel whole, and encoding auto copies
+ * inside nodes without comparing. */
+enum rf_encoding rf_scenario_encoding(const struct rf_scenario *scenario,
+                                      const struct rf_method_info *method);
+
 /* Predicted peak memory of a rank: arenas of both sides, staging and quantised
  * parts, in host or device memory (depending on the method); on hosts also
  * RF_PLAN_PROCESS_BYTES. */

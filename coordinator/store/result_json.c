@@ -261,9 +261,12 @@ static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
     const struct rf_scenario *scenario = attempt->scenario;
     struct rf_capacities links;
     enum rf_status status;
-    if (scenario == NULL ||
-        (what == BOUND_SCHEDULE &&
-         scenario->spec->encoding != RF_ENCODING_DENSE) ||
+    enum rf_encoding encoding;
+    if (scenario == NULL) {
+        return false;
+    }
+    encoding = rf_scenario_encoding(scenario, NULL);
+    if ((what == BOUND_SCHEDULE && encoding != RF_ENCODING_DENSE) ||
         !links_are_known(attempt) || !rf_attempt_links(attempt, &links)) {
         return false;
     }
@@ -275,11 +278,10 @@ static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
         what == BOUND_SCHEDULE
             ? rf_bounds_schedule(scenario->plan, scenario->schedule, &links,
                                  scenario->config->node_names, out, NULL)
-            : rf_bounds_any(scenario->plan, scenario->spec->encoding, &links,
+            : rf_bounds_any(scenario->plan, encoding, &links,
                             scenario->config->node_names, out, NULL);
     rf_capacities_free(&links);
-    return status == RF_OK &&
-           (out->ms > 0 || scenario->spec->encoding == RF_ENCODING_DENSE);
+    return status == RF_OK && (out->ms > 0 || encoding == RF_ENCODING_DENSE);
 }
 
 /* Whether a method may have left pieces in place without reporting which: ranks

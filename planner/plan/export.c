@@ -3,9 +3,8 @@
  *
  * Tensors follow each other family by family, layer by layer, expert by expert;
  * experts that share a tensor in the checkpoint keep sharing it. Scales follow
- * their values in the same file. Headers are
- * padded with spaces to a multiple of 8 bytes, as the safetensors library does,
- * so that the data is aligned.
+ * their values in the same file. Headers are padded with spaces to a multiple
+ * of 8 bytes, as the safetensors library does, so that the data is aligned.
  */
 #include "planner/plan/export.h"
 

@@ -45,8 +45,8 @@ enum rf_status rf_update_check(const struct rf_plan *plan, struct rf_err *err)
     }
     if (update->from != NULL && plan->model->files == NULL) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "update.from: the model must be that checkpoint, or "
-                          "the one after the step, as model.checkpoint");
+                          "update.from: the model must be a checkpoint, too, "
+                          "with the same tensors: set model.checkpoint");
     }
     for (uint32_t f = 0; update->given && f < plan->model->n_families; f++) {
         if (!rf_form_equal(rf_plan_form(plan, RF_TRAIN, f),
@@ -113,6 +113,13 @@ static double difference_bits(const struct rf_update_spec *update)
     return bits + entropy((65536 - below) / 65536);
 }
 
+/* Elements of any width; others' values are not below their own entropy. */
+static bool may_compress(enum rf_encoding encoding)
+{
+    return encoding == RF_ENCODING_GAP8_DIFF_ZSTD ||
+           encoding == RF_ENCODING_XOR_ZSTD || encoding == RF_ENCODING_AUTO;
+}
+
 double rf_update_least(const struct rf_plan *plan, uint32_t family,
                        enum rf_encoding encoding)
 {
@@ -125,7 +132,7 @@ double rf_update_least(const struct rf_plan *plan, uint32_t family,
     if (spec->update.from != NULL || rf_update_unit(plan, family) > 0) {
         return 0;
     }
-    if (rf_encoding_is_diff(encoding)) {
+    if (width == 2 ? rf_encoding_is_diff(encoding) : may_compress(encoding)) {
         bits = difference_bits(&spec->update);
     }
     share = rf_update_share(plan, family);

@@ -237,7 +237,8 @@ static enum rf_status simulate_as(const struct rf_simulate_env *env,
     if (status != RF_OK) {
         return status;
     }
-    if (out->path == RF_PATH_INSIDE || out->path == RF_PATH_RANK) {
+    if (!plain_copies &&
+        (out->path == RF_PATH_INSIDE || out->path == RF_PATH_RANK)) {
         out->path = RF_PATH_CHANGES;
     }
     for (uint32_t n = 0; n < env->links->n_nodes; n++) {

@@ -80,7 +80,7 @@ def _title(found, several_methods):
     if len(set(first.hosts)) < 2:
         title = "inside a node"
     else:
-        title = "between hosts" + (f" at {rate:.2g} Gbit/s" if rate else "")
+        title = "between hosts" + (f" at {rate:.3g} Gbit/s" if rate else "")
     if several_methods:
         title = f"{first.method}, {title}"
     return f"{first.family}: {title}" if _is_member(first) else title
@@ -139,7 +139,8 @@ def crossing(points, dense):
 def _bound_of(encoding):
     if encoding == DENSE:
         return DENSE
-    return "differences" if "+" in encoding else "values"
+    differs = encoding == "auto" or encoding.endswith(("+diff", "+zstd"))
+    return "differences" if differs else "values"
 
 
 def _draw_bounds(axes, lines):
@@ -180,7 +181,7 @@ def _mark_crossings(axes, found):
         axes.plot([density] * 2, [ms, top], color="black", linewidth=0.4)
         is_left = density < left * (right / left) ** 0.3
         axes.annotate(
-            style.literal(f"{encoding} {density * 100:.2g} %"),
+            style.literal(f"{encoding} {density * 100:.3g} %"),
             (density, top),
             (2 if is_left else -2, 0),
             textcoords="offset points",

@@ -37,6 +37,7 @@ SPARES = (
 ENCODINGS = {
     "dense": ("#000000", "."),
     "auto": ("#0072B2", "o"),
+    "auto+raw": ("#999933", "X"),
     "gap8": ("#E69F00", "s"),
     "idx16": ("#56B4E9", "^"),
     "bitmap": ("#009E73", "D"),
@@ -98,8 +99,9 @@ def of_method(method):
 def of_encoding(encoding):
     """Of a line and its markers. Dashes are for what the others are held against;
     white markers for differences, a line of its own for zstd."""
-    colour, marker = ENCODINGS.get(encoding.partition("+")[0], ("#999933", "h"))
-    plain_values = "+" not in encoding
+    spare = ENCODINGS.get(encoding.partition("+")[0], ("#882255", "h"))
+    colour, marker = ENCODINGS.get(encoding, spare)
+    plain_values = not encoding.endswith(("+diff", "+zstd"))
     line = "-." if encoding.endswith("zstd") else "-" if plain_values else ":"
     return {
         "color": colour,

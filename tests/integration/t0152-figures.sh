@@ -65,13 +65,13 @@ test_a_reference_is_drawn_beside_the_results() {
     expect_text err 'no scenario is in both other and new'
 }
 
-# A run of dense and auto at 1 and 10 %: each takes so many ms there.
+# A run of dense and auto+raw at 1 and 10 %: each takes so many ms there.
 run_of_encodings() { # FOLDER DENSE-1 DENSE-10 AUTO-1 AUTO-10
     local encoding density folder=$1
     mkdir "$folder"
     echo '{"scenarios": []}' >"$folder/run.json"
     shift
-    for encoding in dense auto; do
+    for encoding in dense auto+raw; do
         for density in 0.01 0.1; do
             plain_run one "$1" "$1" "$1" "$1" "$1"
             jq --arg name "$encoding-$density" '.name = $name
@@ -94,20 +94,20 @@ test_time_by_density_marks_where_dense_becomes_as_fast() {
     run_of_encodings faster 100 100 50 50
     coord_exits 0 report --figures one crossing
     "$RF_TOP/tests/lib/check-figures" one/delta.* >&2 || fail "a bad file"
-    expect_text one/delta.svg '<!-- auto 3.2 % -->' # log-log: the mean of logs
-    expect_text one/delta.svg '<!-- between hosts at 0.94 Gbit/s -->'
+    expect_text one/delta.svg '<!-- auto\+raw 3.16 % -->' # log-log: the mean of logs
+    expect_text one/delta.svg '<!-- between hosts at 0.936 Gbit/s -->'
     expect_text one/delta.svg '<!-- bound, dense -->'
     expect_text one/delta.svg '<!-- bound, values -->'
     expect_no_text one/delta.svg '<!-- bound, differences -->'
     coord_exits 0 report --figures two slower faster
-    expect_no_text two/delta.svg '<!-- auto .* % -->'
+    expect_no_text two/delta.svg '<!-- auto.* % -->'
 }
 
 test_time_by_density_needs_several_densities() {
     run_of_encodings run 100 100 50 200
     rm run/*-0.1.json
     jq '.bound = null | .memory = 1 | .scenario.update = []' \
-        run/auto-0.01.json >x && mv x run/auto-0.01.json
+        run/auto+raw-0.01.json >x && mv x run/auto+raw-0.01.json
     coord_exits 0 report --figures f run
     expect_text err 'no time by density: .*"density": \[0.01, 0.1\]'
 }

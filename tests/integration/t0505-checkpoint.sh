@@ -127,7 +127,6 @@ test_an_export_of_a_cast_has_the_dtype_that_arrived() {
     expect_json out '.model.dtype == "float32"'
 }
 
-# A file that somebody else has made, and a link to one.
 # Values and scales of 128 x 128 blocks, of which those at edges are not full,
 # as a script of its own computes them; the same bytes from any mesh.
 test_an_export_of_fp8_follows_the_formula_and_says_so() {
@@ -178,6 +177,7 @@ test_an_export_of_fp8_keeps_stacked_experts_and_exceptions() {
     "$RF_TOP/tests/lib/same-tensors" whole cut || fail "not the same"
 }
 
+# A file that somebody else has made, and a link to one.
 test_an_export_over_a_model_is_refused() {
     local name
     make_checkpoint --shards 1

@@ -13,7 +13,7 @@
 
 #define CHUNK_HEAD 16 /* base, version, checksum */
 #define BLOCK_HEAD 6  /* bytes, elements */
-#define CODEC_NUMBER 4
+#define CODEC_NUMBER 5
 #define PACKED 0x40    /* first byte of a compressed block */
 #define PACKED_MORE 32 /* bytes at most that a short block grows by then */
 #define KEPT_PART 2 /* of what is forwarded, there is room for 1 in 2 bytes */
@@ -649,13 +649,6 @@ uint64_t rf_delta_codec_bytes(const struct rf_delta_codec_how *how)
     return bytes;
 }
 
-static struct rf_delta_index *make_index(const struct rf_delta_codec_how *how,
-                                         bool keeps)
-{
-    return rf_delta_index_create(how->now, how->shadow, how->bytes, how->unit,
-                                 keeps);
-}
-
 struct rf_delta_codec *
 rf_delta_codec_create(const struct rf_delta_codec_how *how)
 {
@@ -677,7 +670,8 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
     if (how->shadow != NULL) {
         codec->keeps = ways[how->encoding].how.diff ||
                        ways[how->encoding].how.positions == RF_DELTA_XOR;
-        codec->index = make_index(how, codec->keeps);
+        codec->index = rf_delta_index_create(how->now, how->shadow, how->bytes,
+                                             how->unit, codec->keeps);
     }
     if (codec->kept != NULL) {
         codec->capacity =
@@ -724,16 +718,9 @@ static void choose_to_keep(struct rf_delta_codec *codec)
 {
     const bool behind = codec->keeps ? 2 * codec->behind >= codec->items
                                      : 4 * codec->behind > 3 * codec->items;
-    const bool keeps =
+    codec->keeps =
         behind && (codec->took[true] == 0 || codec->took[false] == 0 ||
                    codec->took[true] < codec->took[false]);
-    struct rf_delta_index *other =
-        keeps != codec->keeps ? make_index(&codec->how, keeps) : NULL;
-    if (other != NULL) {
-        rf_delta_index_destroy(codec->index);
-        codec->index = other;
-        codec->keeps = keeps;
-    }
     codec->items = codec->behind = 0;
 }
 
@@ -748,7 +735,7 @@ void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version)
         codec->kept[i].n = 0;
     }
     if (codec->index != NULL) {
-        rf_delta_index_forget(codec->index);
+        rf_delta_index_forget(codec->index, codec->keeps);
     }
 }
 

@@ -65,8 +65,9 @@ const uint8_t *rf_delta_index_shadow(const struct rf_delta_index *index,
     return index->shadow + ((const uint8_t *)at - index->now);
 }
 
-void rf_delta_index_forget(struct rf_delta_index *index)
+void rf_delta_index_forget(struct rf_delta_index *index, bool keeps)
 {
+    index->keeps = keeps;
     memset(index->known, 0, index->n_pieces * sizeof(*index->known));
 }
 

@@ -27,8 +27,8 @@ void rf_delta_index_destroy(struct rf_delta_index *index); /* NULL is fine */
 const uint8_t *rf_delta_index_shadow(const struct rf_delta_index *index,
                                      const void *at);
 
-/* Forgets all bits: the arena has changed. */
-void rf_delta_index_forget(struct rf_delta_index *index);
+/* Forgets all bits: the arena has changed. `keeps` as above, from now on. */
+void rf_delta_index_forget(struct rf_delta_index *index, bool keeps);
 
 /* Writes the positions, ascending from 0 on, at which `n` elements of `width`
  * bytes from `at` on have changed, to `out`, which has room for n +

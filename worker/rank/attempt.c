@@ -355,6 +355,9 @@ static enum rf_status run_yardstick(struct rf_rank_attempt *attempt,
         return rf_err_set(err, RF_ERR_PROTOCOL,
                           "the scenario has no yardstick");
     }
+    if (attempt->delta != NULL) {
+        rf_delta_codec_hold(attempt->delta, 0);
+    }
     status =
         move_bytes(attempt, attempt->yardstick.state, step, &start_ns, err);
     end_ns = rf_now_ns();

@@ -82,7 +82,7 @@ TEST(test_index_is_of_the_weights_when_it_is_asked)
         rf_delta_index_create(arena.now, arena.shadow, BYTES, 2, true);
     ck_assert(finds_all(index, &arena, 0, 5000, 2));
     arena.now[100] ^= 0x40;
-    rf_delta_index_forget(index);
+    rf_delta_index_forget(index, true);
     ck_assert(finds_all(index, &arena, 0, 5000, 2));
     rf_delta_index_destroy(index);
     free_arena(&arena);
@@ -122,7 +122,7 @@ TEST(test_a_shadow_follows_what_was_found)
     ck_assert_mem_eq(again, first, n * sizeof(*first));
     rf_delta_index_commit(index);
     ck_assert_mem_ne(arena.shadow + block, arena.now + block, block);
-    rf_delta_index_forget(index);
+    rf_delta_index_forget(index, false);
     ck_assert_uint_eq(rf_delta_index_find(index, arena.now, 7000, 2, again), 0);
     rf_delta_index_destroy(index);
     free_arena(&arena);

@@ -17,6 +17,17 @@ static bool matches_any(const struct rf_model *model, const char *match)
     return f < model->n_families;
 }
 
+/* A name to show, with a layer in it if any has one. */
+static const char *example_name(const struct rf_model *model)
+{
+    uint32_t f = 0;
+    while (f + 1 < model->n_families &&
+           strstr(model->families[f].name, "{L}") == NULL) {
+        f++;
+    }
+    return model->families[f].name;
+}
+
 /* The folder of the checkpoint after the step; "" without one. */
 static const char *after_of(const struct rf_plan *plan)
 {
@@ -64,7 +75,7 @@ enum rf_status rf_update_check(const struct rf_plan *plan, struct rf_err *err)
                               "update.densities[%u].match: no tensor is called "
                               "\"%.200s\"; names are as %.200s",
                               i, update->densities[i].match,
-                              plan->model->families[0].name);
+                              example_name(plan->model));
         }
     }
     return RF_OK;

@@ -228,7 +228,7 @@ test_what_cannot_be_is_refused() {
     refused '"update": {"pattern": "rows"}' 'update.*density'
     refused '"update": {"density": 0.1, "pattern": "row"}' 'rows'
     refused '"update": {"density": 0.1, "densities": [{"match": "nonesuch*",
-             "density": 1}]}' 'no tensor is called "nonesuch\*"'
+             "density": 1}]}' 'no tensor is called "nonesuch\*"; names are as model\.layers\.[{]L[}]'
     refused '"update": {"density": 0.1, "densities": [{"match": "*"}]}' \
         'densities\[0\].*density'
     refused '"update": {"from": "a", "density": 0.1}' \

@@ -1,8 +1,10 @@
 /* Predictions as a table and as JSON. See predict.h. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/json_out.h"
+#include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/predict/predict.h"
 #include "coordinator/records/report_table.h"
@@ -236,16 +238,35 @@ static void print_calibrations(const struct rf_predict_rows *rows,
     }
 }
 
+/* A scenario's name without the density that a matrix adds to it, which a
+ * crossover does not depend on. */
+static char *name_without_density(const char *scenario)
+{
+    static const char key[] = "-update.density=";
+    const char *at = strstr(scenario, key), *end;
+    if (at == NULL) {
+        return rf_xstrdup(scenario);
+    }
+    end = at + sizeof(key) - 1;
+    while (*end != '\0' && !(end[0] == '-' && isalpha((unsigned char)end[1]))) {
+        end++;
+    }
+    return rf_xasprintf("%.*s%s", (int)(at - scenario), scenario, end);
+}
+
 static void print_crossovers(const struct rf_predict_rows *rows, FILE *to)
 {
     for (size_t i = 0; i < rows->n; i++) {
         const struct rf_predict_row *row = &rows->rows[i];
         const struct rf_crossover *crossing = &row->crossover;
+        char *name;
         if (!crossing->wanted) {
             continue;
         }
+        name = name_without_density(row->scenario);
         fputs("crossover: ", to);
-        rf_escape(to, RF_REPORT_TABLE, row->scenario);
+        rf_escape(to, RF_REPORT_TABLE, name);
+        free(name);
         fprintf(to, ", %s: %s is ", row->method->name,
                 rf_encoding_name(row->encoding));
         if (crossing->share <= 0) {

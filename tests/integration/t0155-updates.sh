@@ -307,7 +307,7 @@ test_predict_says_where_dense_wins() {
     expect_text out 'no figure for comparing on localhost; set scan_gbytes_per_s'
     run_coord predict cluster.json --set links.copy_gbytes_per_s=10 \
         --set links.scan_gbytes_per_s=20
-    expect_text out '^crossover: x-encoding=auto\+raw-update\.density=0\.1, host: auto\+raw is faster than dense below 12\.5 % changed \(inside a node, 6 ranks comparing 20 GB/s\)$'
+    expect_text out '^crossover: x-encoding=auto\+raw, host: auto\+raw is faster than dense below 12\.5 % changed \(inside a node, 6 ranks comparing 20 GB/s\)$'
     [ "$(grep -c crossover out)" = 1 ] || fail "densities repeat the crossover"
     run_coord predict cluster.json --json --set links.copy_gbytes_per_s=10 \
         --set links.scan_gbytes_per_s=20

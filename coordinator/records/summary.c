@@ -257,8 +257,8 @@ static double sent_in(const json_t *iteration)
     return sum;
 }
 
-/* What all ranks sent in an iteration, the median; NULL without an encoding,
- * where it is what the schedule says. */
+/* What all ranks sent in an iteration, the median; NULL without an update, where
+ * it is what the schedule says. */
 static json_t *sent_json(const json_t *record)
 {
     const json_t *iterations = json_object_get(record, "iterations"), *one;

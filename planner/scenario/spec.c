@@ -294,6 +294,15 @@ static json_t *write_update(const void *in, const struct rf_spec_nodes *nodes)
     return update->given ? rf_update_spec_write(update, nodes) : NULL;
 }
 
+/* Which travels of an update, dense or not. */
+static json_t *write_encoding(const void *in, const struct rf_spec_nodes *nodes)
+{
+    const struct rf_spec *spec = in;
+    (void)nodes;
+    return spec->update.given ? json_string(encoding_names[spec->encoding])
+                              : NULL;
+}
+
 #define AT(member) .offset = offsetof(struct rf_spec, member)
 
 static const struct rf_spec_field disk_fields[] = {
@@ -340,8 +349,8 @@ const struct rf_spec_field rf_spec_fields[] = {
     {"ucx", RF_SPEC_OBJECT, .optional = true, .keys = ucx_fields},
     {"update", RF_SPEC_OBJECT, .keys = rf_update_fields, .read = read_update,
      .write = write_update},
-    {"encoding", RF_SPEC_WORD, AT(encoding), .optional = true,
-     .words = encoding_names},
+    {"encoding", RF_SPEC_WORD, AT(encoding), .words = encoding_names,
+     .write = write_encoding},
     {"timeout_s", RF_SPEC_U32, RF_BEARS_ON_NOTHING, AT(timeout_s),
      .most = 604800},
     {.key = NULL}};

@@ -257,7 +257,7 @@ static double sent_in(const json_t *iteration)
     return sum;
 }
 
-/* What all ranks sent in an iteration, the median; NULL without an update, where
+/* What all ranks sent in an iteration, the median; NULL without an update, then
  * it is what the schedule says. */
 static json_t *sent_json(const json_t *record)
 {

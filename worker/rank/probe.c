@@ -33,7 +33,7 @@
 /* Windows of all kinds, in turn. */
 enum copy_kind { KIND_MEMCPY, KIND_STREAMING, KIND_SCAN, KIND_COUNT };
 #define TURNS 3
-#define WINDOWS (TURNS * KIND_COUNT)
+enum { WINDOWS = TURNS * KIND_COUNT };
 
 #define SCAN_WIDTH 2 /* bytes of a compared element: memory limits any width */
 
@@ -77,7 +77,7 @@ static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
 /* Compares a chunk as a refit with an encoding does. */
 static void scan_chunk(const uint8_t *a, const uint8_t *b, uint16_t *changes)
 {
-    const size_t block = RF_DELTA_BLOCK * SCAN_WIDTH;
+    const size_t block = (size_t)RF_DELTA_BLOCK * SCAN_WIDTH;
     for (size_t at = 0; at < CHUNK_BYTES; at += block) {
         (void)rf_delta_scan(a + at, b + at, RF_DELTA_BLOCK, SCAN_WIDTH,
                             changes);

@@ -169,8 +169,11 @@ void rf_changes_settle(struct rf_changes *changes)
 void rf_changes_bounds(const struct rf_changes *changes, double *raw,
                        double *diff)
 {
+    const double all = (double)changes->bytes;
     *raw = changes->position_bits / 8 + (double)changes->changed_bytes;
     *diff = (changes->position_bits + changes->difference_bits) / 8;
+    *raw = RF_MIN(*raw, all);
+    *diff = RF_MIN(*diff, all);
 }
 
 void rf_changes_free(struct rf_changes *changes)

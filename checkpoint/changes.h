@@ -63,11 +63,11 @@ void rf_changes_settle(struct rf_changes *changes);
 
 /*
  * Bytes that positions and values take at least: as elements (*raw), and as
- * differences, each in as many bits as how often it occurs allows (*diff; of what
- * is settled). Whether an element of a tensor changes is taken to depend on its
- * neighbour alone (a Markov chain of order 1, Shannon 1948): unchanged ·
- * H(runs / unchanged) + changed · H(runs / changed) bits, elements · H(changed /
- * elements) if neighbours are independent.
+ * differences, each in as many bits as how often it occurs allows (*diff; of
+ * what is settled); neither is more than all bytes. Whether an element of a
+ * tensor changes is taken to depend on its neighbour alone (a Markov chain of
+ * order 1, Shannon 1948): unchanged · H(runs / unchanged) + changed · H(runs /
+ * changed) bits, elements · H(changed / elements) if neighbours are independent.
  */
 void rf_changes_bounds(const struct rf_changes *changes, double *raw,
                        double *diff);

@@ -173,3 +173,25 @@ TEST(test_nothing_takes_no_bytes)
     ck_assert(raw == 0 && diff == 0);
     rf_changes_free(&changes);
 }
+
+/* All elements but one, by differences that are all different: the positions
+ * would come on top. */
+TEST(test_no_more_than_all_bytes_are_needed)
+{
+    static uint16_t before[65536], after[65536];
+    struct rf_changes changes = {0};
+    double raw, diff;
+    for (uint32_t i = 0; i < 65536; i++) {
+        after[i] = (uint16_t)(i * 331);
+    }
+    after[30000] = 0;
+    rf_changes_begin(&changes);
+    rf_changes_add(&changes, before, after, 65536, 2, RF_ORDER_UNSIGNED);
+    rf_changes_end(&changes);
+    rf_changes_settle(&changes);
+    rf_changes_bounds(&changes, &raw, &diff);
+    ck_assert(changes.position_bits / 8 + (double)changes.changed_bytes >
+              131072);
+    ck_assert(raw == 131072 && diff <= 131072);
+    rf_changes_free(&changes);
+}

@@ -8,6 +8,7 @@
  */
 #include "planner/plan/export.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,6 +225,14 @@ static enum rf_status check_family(const struct rf_plan *plan, uint32_t f,
         elements += rf_box_elements(&boxes[i]);
     }
     free(boxes);
+    if (plan->spec->infer.quantize && rf_family_is_quantized(family) &&
+        rf_family_tensor_elements(family) % sizeof(float) != 0) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                          "--export: %s has %" PRIu64
+                          " elements, no multiple of 4: the float32 scales "
+                          "behind its fp8 values would not be aligned",
+                          family->name, rf_family_tensor_elements(family));
+    }
     if (disjoint && elements == rf_family_elements(family)) {
         return RF_OK;
     }

@@ -253,3 +253,19 @@ TEST(test_export_names_no_quantization_without_one)
     make(&planned, SCENARIO("'tp': 4"));
     ck_assert_ptr_null(rf_export_quantization(planned.plan));
 }
+
+/* PyTorch refuses to view bytes as floats that are not aligned. */
+TEST(test_export_of_scales_that_would_not_be_aligned_is_refused)
+{
+    AUTO(planned) planned;
+    struct rf_export *export = NULL;
+    make_model(&planned,
+               "{'megatron': {'num_layers': 1, 'hidden_size': 63, "
+               "'num_attention_heads': 1, 'kv_channels': 64, "
+               "'ffn_hidden_size': 65, 'vocab_size': 512, 'swiglu': true}}",
+               "{'name': 's', 'train': {'tp': 1}, 'infer': {'layout': 'hf', "
+               "'tp': 1, 'quantize': 'amax_448'}}");
+    assert_fails(
+        rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err),
+        RF_ERR_UNSUPPORTED, planned.err, "would not be aligned");
+}

@@ -175,26 +175,25 @@ enum rf_status rf_result_set_take(struct rf_result_set *set, const char *path,
     return status;
 }
 
-static void add_file(struct rf_result_set *set, const char *path)
+/* Adds the file of one scenario, unless it was added before. */
+static enum rf_status add_file(struct rf_result_set *set, const char *path,
+                               struct rf_err *err)
 {
-    struct rf_err err = {0};
     json_t *document = NULL;
     struct stat file;
     bool there = stat(path, &file) == 0;
     enum rf_status status;
     if (there && is_known(set, &file)) {
         set->n_repeated++;
-        return;
+        return RF_OK;
     }
-    status = rf_json_load(path, RF_RESULT_MAX_BYTES, &document, &err);
-    RF_THEN(status, take(set, path, document, &err));
-    if (status != RF_OK) {
-        leave_out(set, "%s; the file is left out", err.text);
-    }
+    status = rf_json_load(path, RF_RESULT_MAX_BYTES, &document, err);
+    RF_THEN(status, take(set, path, document, err));
     if (there) {
         RF_PUSH(set->seen, set->n_seen, set->cap_seen,
                 ((struct rf_file_id){file.st_dev, file.st_ino}));
     }
+    return status;
 }
 
 /* The position of a scenario in its run's index; unknown ones come last. */
@@ -355,8 +354,11 @@ static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
     }
     for (int i = 0; i < n; i++) {
         char *path = rf_xasprintf("%s/%s", folder, entries[i]->d_name);
+        struct rf_err why = {0};
         if (run && is_scenario_file(entries[i]->d_name)) {
-            add_file(set, path);
+            if (add_file(set, path, &why) != RF_OK) {
+                leave_out(set, "%s; the file is left out", why.text);
+            }
         } else if (status == RF_OK && !run) {
             status = add_folder(set, path, true, err);
         }
@@ -370,34 +372,17 @@ static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
     return status;
 }
 
-/* One record, named by its file. */
-static enum rf_status add_record(struct rf_result_set *set, const char *path,
-                                 const struct stat *file, struct rf_err *err)
-{
-    char *whole =
-        rf_xasprintf("%s%s", strchr(path, '/') == NULL ? "./" : "", path);
-    json_t *document = NULL;
-    enum rf_status status = RF_OK;
-    if (is_known(set, file)) {
-        set->n_repeated++;
-    } else {
-        status = rf_json_load(whole, RF_RESULT_MAX_BYTES, &document, err);
-        RF_THEN(status, take(set, whole, document, err));
-        RF_PUSH(set->seen, set->n_seen, set->cap_seen,
-                ((struct rf_file_id){file->st_dev, file->st_ino}));
-    }
-    free(whole);
-    return status;
-}
-
 enum rf_status rf_result_set_add(struct rf_result_set *set, const char *path,
                                  struct rf_err *err)
 {
     size_t before = set->n + set->n_repeated + set->n_bad;
     struct stat file;
-    enum rf_status status = stat(path, &file) == 0 && S_ISREG(file.st_mode)
-                                ? add_record(set, path, &file, err)
-                                : add_folder(set, path, false, err);
+    const bool is_file = stat(path, &file) == 0 && S_ISREG(file.st_mode);
+    char *whole = rf_xasprintf(
+        "%s%s", is_file && strchr(path, '/') == NULL ? "./" : "", path);
+    enum rf_status status = is_file ? add_file(set, whole, err)
+                                    : add_folder(set, whole, false, err);
+    free(whole);
     name_runs(set);
     if (status == RF_OK && set->n + set->n_repeated + set->n_bad == before) {
         status = rf_err_set(

@@ -173,11 +173,13 @@ static void build_op(size_t index, void *data)
 static void plan_all(void *data)
 {
     struct rf_run_app *app = data;
-    if (rf_load_model(app->config, &app->model, &app->why) == RF_OK &&
-        (rf_config_check_updates(app->config, app->model, true, &app->why) !=
-             RF_OK ||
-         rf_scenario_set_plan_late(app->config, app->model, RF_SCENARIOS_BYTES,
-                                   &app->scenarios, &app->why) != RF_OK)) {
+    enum rf_status status = rf_load_model(app->config, &app->model, &app->why);
+    RF_THEN(status,
+            rf_config_check_updates(app->config, app->model, true, &app->why));
+    RF_THEN(status, rf_scenario_set_plan_late(app->config, app->model,
+                                              RF_SCENARIOS_BYTES,
+                                              &app->scenarios, &app->why));
+    if (status != RF_OK) {
         rf_model_destroy(app->model);
         app->model = NULL;
     }

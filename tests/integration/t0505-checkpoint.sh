@@ -127,17 +127,22 @@ test_an_export_of_a_cast_has_the_dtype_that_arrived() {
     expect_json out '.model.dtype == "float32"'
 }
 
+# Converts the model on one rank; so many tensors must follow the formula.
+export_fp8() { # FOLDER TENSORS
+    cluster '.scenarios[0] |= . + {train: {tp: 2}, infer: {tp: 1,
+        layout: "hf", quantize: "amax_448"}, warmup: 0, iterations: 1}'
+    coord_exits 0 --export "$1" cluster.json
+    "$RF_TOP/tests/lib/same-tensors" --fp8 model "$1" >out || fail "$(cat out)"
+    expect_text out "^$2 tensors converted\$"
+}
+
 # Values and scales of 128 x 128 blocks, of which those at edges are not full,
 # as a script of its own computes them; the same bytes from any mesh.
 test_an_export_of_fp8_follows_the_formula_and_says_so() {
     make_checkpoint --finite --layers 2 --hidden 320 --intermediate 512 \
         --heads 4 --kv-heads 4 --head-dim 64 --vocab 128
     mkdir one two
-    cluster '.scenarios[0] |= . + {train: {tp: 2}, infer: {tp: 1,
-        layout: "hf", quantize: "amax_448"}, warmup: 0, iterations: 1}'
-    coord_exits 0 --export one cluster.json
-    "$RF_TOP/tests/lib/same-tensors" --fp8 model one >out || fail "$(cat out)"
-    expect_text out '^14 tensors converted$'
+    export_fp8 one 14
     expect_json "$(result s)" ".export.bytes ==
         $(jq .metadata.total_size one/model.safetensors.index.json)"
     expect_json one/config.json '.model_type == "qwen3" and
@@ -160,11 +165,7 @@ test_an_export_of_fp8_keeps_stacked_experts_and_exceptions() {
         model/config.json >config
     mv config model/config.json
     mkdir whole cut
-    cluster '.scenarios[0] |= . + {train: {tp: 2}, infer: {tp: 1,
-        layout: "hf", quantize: "amax_448"}, warmup: 0, iterations: 1}'
-    coord_exits 0 --export whole cluster.json
-    "$RF_TOP/tests/lib/same-tensors" --fp8 model whole >out || fail "$(cat out)"
-    expect_text out '^8 tensors converted$'
+    export_fp8 whole 8
     expect_json whole/config.json '.quantization_config |
         .modules_to_not_convert == ["model.embed_tokens",
             "model.layers.0.mlp.router", "model.layers.1.mlp.router",

@@ -430,8 +430,9 @@ static void print_update(const struct rf_scenario *scenario)
     rf_format_bytes((uint64_t)all, a, sizeof(a));
     rf_format_bytes((uint64_t)least, b, sizeof(b));
     if (plan->spec->update.from != NULL) {
-        printf("  update      of %s, from %s to the step after it", a,
-               plan->spec->update.from);
+        printf("  update      of %s, from %s to %s", a, plan->spec->update.from,
+               plan->spec->update.to != NULL ? plan->spec->update.to
+                                             : "the model's checkpoint");
     } else {
         printf("  update      %.3g %% of %s changes", 100 * changed / all, a);
     }

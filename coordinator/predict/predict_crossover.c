@@ -4,8 +4,9 @@
 #include "planner/predict/encoded.h"
 
 /* The figures that it depends on: of the slowest link in use, and of the node
- * that compares longest. */
+ * that compares longest. Auto compares no copies. */
 static void crossover_figures(const struct rf_predict_input *input,
+                              enum rf_encoding encoding,
                               struct rf_crossover *out)
 {
     const struct rf_schedule *schedule = input->scenario->schedule;
@@ -15,7 +16,9 @@ static void crossover_figures(const struct rf_predict_input *input,
         const double link = rf_capacities_capacity(links, n, true);
         const double scan = links->scan_gbytes_per_s[n];
         const double bytes =
-            (double)(schedule->node_send[n] + schedule->node_copy[n]);
+            (double)(schedule->node_send[n] + (encoding == RF_ENCODING_AUTO
+                                                   ? 0
+                                                   : schedule->node_copy[n]));
         if (schedule->node_send[n] > 0 &&
             (out->link_gbytes_per_s == 0 || link < out->link_gbytes_per_s)) {
             out->link_gbytes_per_s = link;
@@ -57,6 +60,6 @@ enum rf_status rf_predict_crossover(const struct rf_predict_rows *rows,
     ms = (dense_ms(rows, row, &dense) - row->p.fixed_ms) / row->p.factor;
     RF_TRY(rf_encoded_crossover(&env, row->encoding, ms, &row->crossover.share,
                                 err));
-    crossover_figures(input, &row->crossover);
+    crossover_figures(input, row->encoding, &row->crossover);
     return RF_OK;
 }

@@ -327,6 +327,34 @@ LOOP_TEST(test_nothing_of_a_yardstick_passes_for_a_refit, 3)
     step_ok("close", NULL);
 }
 
+/* The wrong bytes after a refit right behind a yardstick. */
+static json_int_t wrong_behind_yardstick(const char *encoding)
+{
+    json_int_t checked, wrong;
+    char method[128];
+    snprintf(method, sizeof(method),
+             "tcp\", \"update\": {\"density\": 0.01}, \"encoding\": \"%s",
+             encoding);
+    start_scenario(method, NULL);
+    step_ok("prepare", NULL);
+    step_ok("fill", index_argument(0));
+    json_decref(fake_step_ok(&fake, "yardstick", index_argument(0)));
+    step_ok("run", index_argument(0));
+    wrong = wrong_bytes(0, &checked);
+    step_ok("close", NULL);
+    return wrong;
+}
+
+/* Nor does a refit take it for the weights that it has changes of: only what
+ * lies between the tensors is wrong then, as after a dense one. */
+TEST(test_a_yardstick_leaves_no_base_of_changes)
+{
+    json_int_t dense;
+    fake_join(&fake, NULL);
+    dense = wrong_behind_yardstick("dense");
+    ck_assert_int_eq(wrong_behind_yardstick("auto+raw"), dense);
+}
+
 TEST(test_a_scenario_may_have_no_yardstick)
 {
     json_t *done, *answer;

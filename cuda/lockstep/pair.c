@@ -278,7 +278,7 @@ static bool is_direct(const struct rf_op *op, uint64_t least,
     return shape->run_items >= least && addresses % DIRECT_ALIGN == 0;
 }
 
-bool rf_pair_add(struct rf_pair *pair, const struct rf_op *op)
+void rf_pair_add(struct rf_pair *pair, const struct rf_op *op)
 {
     struct rf_copy_shape shape;
     if (!is_direct(op, pair->direct_bytes, &shape)) {
@@ -286,7 +286,7 @@ bool rf_pair_add(struct rf_pair *pair, const struct rf_op *op)
                       RF_MAX(pair->message_bytes / RF_PAIR_PARTS,
                              (uint64_t)RF_SEGMENT_ALIGN),
                       add_part, pair);
-        return false;
+        return;
     }
     for (uint64_t i = 0; i < rf_copy_shape_runs(&shape); i++) {
         struct rf_byte_run run = {.src_mem = op->src_mem,
@@ -297,5 +297,4 @@ bool rf_pair_add(struct rf_pair *pair, const struct rf_op *op)
         run.dst += op->dst_offset;
         add_run(pair, run);
     }
-    return true;
 }

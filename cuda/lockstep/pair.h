@@ -45,9 +45,7 @@ struct rf_pair {
     size_t after;                   /* of the current op, see rf_step.after */
 };
 
-/* Adds an op to the pair's messages, and its copies to the steps. Returns
- * whether it goes without packing, which depends on the op and the pair's
- * `direct_bytes` alone. */
-bool rf_pair_add(struct rf_pair *pair, const struct rf_op *op);
+/* Adds an op to the pair's messages, and its copies to the steps. */
+void rf_pair_add(struct rf_pair *pair, const struct rf_op *op);
 
 #endif

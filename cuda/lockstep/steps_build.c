@@ -8,11 +8,11 @@
 #include "cuda/lockstep/pair.h"
 #include "planner/schedule/peer_order.h"
 
-/* The last direct send from a staging slot: its step, and that of the bucket
- * before, both counted from 1. */
-struct stage_reads {
-    uint32_t bucket;
-    size_t step, step_before;
+/* The last group of a slot with ops here: its last step, and that of the slot's
+ * groups before it, both counted from 1. */
+struct group_steps {
+    uint32_t group;
+    size_t last, before;
 };
 
 struct sort_key {
@@ -169,39 +169,48 @@ struct history {
     size_t *landed; /* by op of the schedule: the last step, from 1, in which
                        some of it arrives here; 0: not yet, or a local op; one
                        more for no op */
-    struct stage_reads reads[RF_STAGE_SLOTS];
+    struct group_steps groups[RF_IN_FLIGHT_MAX]; /* by slot */
 };
+
+/* The slot of a group, which becomes its last. */
+static struct group_steps *enter_group(struct history *history, uint32_t group)
+{
+    struct group_steps *slot =
+        &history->groups[group % history->of->schedule->in_flight];
+    if (slot->group != group) {
+        slot->group = group;
+        slot->before = slot->last;
+    }
+    return slot;
+}
 
 /* The number of steps that an op waits for here. Its source was written by its
  * `dep`: in a step that must be unpacked, or by a copy on the packing stream,
- * which keeps its order. A staging slot that it writes may still be the source
- * of a direct send; packing's reads come earlier on the packing stream. */
-static size_t steps_before(const struct history *history,
-                           const struct rf_op *op)
+ * which keeps its order. */
+static size_t steps_before(struct history *history, const struct rf_op *op)
 {
     const struct rf_schedule *schedule = history->of->schedule;
     size_t after = 0;
     if (op->src == history->of->rank && op->dep != RF_NO_OP) {
         after = history->landed[rf_schedule_index(schedule, op->dep)];
     }
-    if (op->dst == history->of->rank && op->dst_mem == RF_MEM_STAGE) {
-        const struct stage_reads *reads =
-            &history->reads[op->bucket % RF_STAGE_SLOTS];
-        const size_t read =
-            reads->bucket == op->bucket ? reads->step_before : reads->step;
-        after = RF_MAX(after, read);
+    if (op->group != RF_NO_GROUP) {
+        after = RF_MAX(after, enter_group(history, op->group)->before);
     }
     return after;
 }
 
-static void note_read(struct history *history, uint32_t bucket, size_t step)
+/* Notes that an op takes part in the first `steps` steps. */
+static void note_steps(struct history *history, const struct rf_op *op,
+                       size_t steps)
 {
-    struct stage_reads *reads = &history->reads[bucket % RF_STAGE_SLOTS];
-    if (reads->bucket != bucket) {
-        reads->bucket = bucket;
-        reads->step_before = reads->step;
+    if (op->dst == history->of->rank && op->src != op->dst) {
+        history->landed[op - history->of->schedule->ops] = steps;
     }
-    reads->step = RF_MAX(reads->step, step);
+    if (op->group != RF_NO_GROUP) {
+        struct group_steps *slot = enter_group(history, op->group);
+        slot->last = RF_MAX(slot->last, steps);
+    }
 }
 
 /* Opens a round's first step; with `serialize` it waits for all before it. */
@@ -245,26 +254,21 @@ static void build(const struct rf_steps_of *of, const struct sort_key *keys,
     for (size_t i = 0; i < n; i++) {
         const struct sort_key *key = &keys[i], *last = i > 0 ? key - 1 : NULL;
         const bool new_round = last == NULL || key->round != last->round;
-        bool direct;
         if (new_round) {
             open_round(&pair, of, key->round);
         }
         pair.after = steps_before(history, key->op);
         if (key->peer == of->rank) {
             add_local(&pair, key->op);
+            note_steps(history, key->op, pair.first_step + 1);
             continue;
         }
         if (new_round || key->peer != last->peer ||
             key->sending != last->sending) {
             open_pair(&pair, of, keys, i, n);
         }
-        direct = rf_pair_add(&pair, key->op);
-        if (!key->sending) {
-            history->landed[key->op - of->schedule->ops] =
-                pair.first_step + pair.wave;
-        } else if (direct && key->op->src_mem == RF_MEM_STAGE) {
-            note_read(history, key->op->bucket, pair.first_step + pair.wave);
-        }
+        rf_pair_add(&pair, key->op);
+        note_steps(history, key->op, pair.first_step + pair.wave);
     }
 }
 
@@ -283,8 +287,8 @@ enum rf_status rf_steps_build(const struct rf_steps_of *of,
     }
     history.landed =
         rf_xcalloc(of->schedule->n_ops + 1, sizeof(*history.landed));
-    for (size_t s = 0; s < RF_STAGE_SLOTS; s++) {
-        history.reads[s].bucket = RF_NO_BUCKET;
+    for (size_t s = 0; s < RF_IN_FLIGHT_MAX; s++) {
+        history.groups[s].group = RF_NO_GROUP;
     }
     build(of, keys, n, &history, out);
     free(history.landed);

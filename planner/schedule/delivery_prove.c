@@ -11,9 +11,8 @@
  *    earlier delivery of the same box and chunks;
  *  - the parts and chunks of a delivery make up its box once, and the boxes of
  *    all deliveries over a route what the route brings to each of its pieces;
- *  - the staging memory of all stops of a route sees the same writes, from the
- *    first stop's round to the takes', if no other route writes there: the
- *    first stop represents them all;
+ *  - the staging memory of all stops of a route sees the same writes, if no
+ *    other route writes there: the first stop represents them all;
  *  - a rank takes part in a delivery in the rounds of rf_delivery_busy(), so
  *    the first and last delivery of a task over a route bound the task.
  */
@@ -364,16 +363,6 @@ static enum rf_status check_boxes(struct delivery_proof *proof,
     return holds ? RF_OK : fault(proof, delivery, "loses or repeats elements");
 }
 
-static void note_read(const struct delivery_proof *proof, uint32_t rank,
-                      const struct rf_delivery *delivery)
-{
-    struct rf_slot_state *slot =
-        &proof->of->ranks[rank].slot[delivery->op.bucket % RF_STAGE_SLOTS];
-    const uint64_t end =
-        delivery->op.round + rf_delivery_rounds(proof->all, delivery);
-    slot->read_round = RF_MAX(slot->read_round, (uint32_t)end);
-}
-
 /* Checks the writes: to pieces by the box, to staging memory by the place. */
 static enum rf_status check_places(struct delivery_proof *proof,
                                    const struct rf_delivery *delivery)
@@ -398,13 +387,7 @@ static enum rf_status check_places(struct delivery_proof *proof,
     }
     if (staged && route->n > 0) {
         const uint32_t first = rf_route_stops(all, route)->at.rank;
-        RF_TRY(rf_schedule_proof_stages(proof->of, op, first, op->round));
-        if (route->n > 1 || delivery->takes != RF_NONE) {
-            note_read(proof, first, delivery);
-        }
-    }
-    if (op->src_mem == RF_MEM_STAGE) {
-        note_read(proof, op->src, delivery);
+        RF_TRY(rf_schedule_proof_stages(proof->of, op, first));
     }
     return RF_OK;
 }
@@ -499,7 +482,10 @@ static enum rf_status check_delivery(struct delivery_proof *proof,
         !fits(proof, delivery)) {
         return fault(proof, delivery, "has a number out of range");
     }
-    status = check_source(proof, delivery);
+    status = rf_schedule_proof_enter(
+        proof->of, &delivery->op,
+        delivery->op.round + rf_delivery_rounds(proof->all, delivery));
+    RF_THEN(status, check_source(proof, delivery));
     RF_THEN(status, check_boxes(proof, delivery));
     RF_THEN(status, check_places(proof, delivery));
     RF_THEN(status, follows_tasks(proof, delivery));

@@ -10,20 +10,20 @@
 enum rf_mem {
     RF_MEM_TRAIN, /* the training side's arena */
     RF_MEM_INFER, /* the inference side's arena */
-    RF_MEM_STAGE, /* staging, bounded by bucket_bytes · RF_STAGE_SLOTS */
+    RF_MEM_STAGE, /* staging: a slot for each group in flight */
     RF_MEM_COUNT,
 };
 
 #define RF_NO_OP UINT32_MAX
-#define RF_NO_BUCKET UINT32_MAX
+#define RF_NO_GROUP UINT32_MAX
 
 struct rf_op {
     uint32_t id; /* position in the world's order, the same on every rank */
     uint32_t src, dst; /* world ranks */
     uint32_t dep;      /* id of another op, RF_NO_OP: none */
-    uint32_t bucket;   /* RF_NO_BUCKET: no staging involved */
+    uint32_t group;    /* for rule 2; RF_NO_GROUP: none */
     uint32_t round;
-    uint32_t task; /* groups ops for rule 3 */
+    uint32_t task; /* for rule 3 */
     uint32_t family;
     uint8_t src_mem, dst_mem;      /* enum rf_mem */
     struct rf_form from, wire, to; /* in src_mem, between ranks, in dst_mem: the

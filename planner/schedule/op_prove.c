@@ -3,10 +3,9 @@
 
 #include "common/mem.h"
 
-static enum rf_status check_read(struct rf_schedule_proof *proof,
+static enum rf_status check_read(const struct rf_schedule_proof *proof,
                                  const struct rf_op *op)
 {
-    enum rf_status status;
     if (op->src_mem == RF_MEM_TRAIN) {
         return rf_schedule_proof_held(
                    rf_plan_layout(proof->plan, RF_TRAIN, op->src), op)
@@ -18,13 +17,7 @@ static enum rf_status check_read(struct rf_schedule_proof *proof,
         return rf_schedule_proof_fault(proof, op,
                                        "reads what no earlier op wrote");
     }
-    status = rf_schedule_proof_reads(proof, op, &proof->schedule->ops[op->dep]);
-    if (status == RF_OK && op->src_mem == RF_MEM_STAGE) {
-        uint32_t *read =
-            &proof->ranks[op->src].slot[op->bucket % RF_STAGE_SLOTS].read_round;
-        *read = RF_MAX(*read, op->round + 1);
-    }
-    return status;
+    return rf_schedule_proof_reads(proof, op, &proof->schedule->ops[op->dep]);
 }
 
 static enum rf_status check_write(struct rf_schedule_proof *proof,
@@ -32,7 +25,7 @@ static enum rf_status check_write(struct rf_schedule_proof *proof,
 {
     const struct rf_rank_layout *layout;
     if (op->dst_mem != RF_MEM_INFER) {
-        return rf_schedule_proof_stages(proof, op, op->dst, op->round);
+        return rf_schedule_proof_stages(proof, op, op->dst);
     }
     layout = rf_plan_layout(proof->plan, RF_INFER, op->dst);
     if (op->dst_piece >= layout->n_pieces ||
@@ -98,7 +91,9 @@ enum rf_status rf_schedule_proof_op(struct rf_schedule_proof *proof,
         (op->dep >= id || schedule->ops[op->dep].round >= op->round)) {
         return rf_schedule_proof_fault(proof, op, "is not after its dep");
     }
-    enum rf_status status = check_read(proof, op);
+    enum rf_status status =
+        rf_schedule_proof_enter(proof, op, (uint64_t)op->round + 1);
+    RF_THEN(status, check_read(proof, op));
     RF_THEN(status, check_write(proof, op));
     if (status == RF_OK && plan->spec->serialize && op->src != op->dst &&
         (!follows_tasks(&proof->ranks[op->src], op) ||

@@ -246,7 +246,7 @@ static void list_op(const struct rf_plan *plan, const struct rf_op *op,
                                     json_string(memories[op->src_mem]));
                 json_object_set_new(step, "to",
                                     json_string(memories[op->dst_mem]));
-                set_u64(step, "bucket", op->bucket);
+                set_u64(step, "group", op->group);
                 json_array_append_new(steps, step);
             }
             json_array_append_new(transfers, hop);

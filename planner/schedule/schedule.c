@@ -39,6 +39,7 @@ struct rf_schedule *rf_schedule_create(const struct rf_world *world)
     struct rf_schedule *schedule = rf_xcalloc(1, sizeof(*schedule));
     uint32_t ranks = RF_MAX(world->n_ranks, 1);
     uint32_t nodes = RF_MAX(world->n_nodes, 1);
+    schedule->in_flight = RF_IN_FLIGHT;
     schedule->n_ranks = world->n_ranks;
     schedule->n_nodes = nodes;
     schedule->rank_send = rf_xcalloc(ranks, sizeof(uint64_t));

@@ -6,10 +6,9 @@
  * Execution rules, the same for every method:
  *  1. An op may start when its `dep` (if any) is complete: the op that wrote,
  *     at op.src, the bytes that this one reads. dep's destination is op.src.
- *  2. Staging memory has RF_STAGE_SLOTS slots; op.bucket uses slot bucket %
- *     RF_STAGE_SLOTS. An op that writes staging memory of bucket b at a rank
- *     may start only when every op that reads staging memory of bucket
- *     b - RF_STAGE_SLOTS at that rank is complete.
+ *  2. Group g uses slot g % in_flight, also of staging memory. A slot has one
+ *     group at a time at each rank: an op may start when, at both its ranks,
+ *     all ops of lower groups of its slot are complete.
  *  3. With `serialize`, a rank takes part in the ops between different ranks
  *     of one `task` at a time, in ascending task number: an op may start when,
  *     at both its ranks, all such ops of lower tasks are complete. Ops of one
@@ -17,12 +16,11 @@
  *     next); a direct op is a separate task. Local copies (src = dst) are not
  *     counted.
  *  4. A method that needs lockstep (NCCL groups) runs rounds in ascending
- *     order; ops of one round do not depend on each other nor, by rule 2, on
- *     each other's staging.
- *  5. Ascending id is always a legal order of execution, and it writes staging
- *     memory bucket after bucket. Of the ops from one rank to another that may
- *     start, the one with the lowest id should move first and alone, so that
- *     a relay gets its first chunk early and not all chunks at the end.
+ *     order; ops of one round do not wait for each other by rules 1 to 3.
+ *  5. Ascending id is always a legal order of execution, and goes group after
+ *     group. Of the ops from one rank to another that may start, the one with
+ *     the lowest id should move first and alone, so that a relay gets its first
+ *     chunk early and not all chunks at the end.
  */
 #ifndef RF_PLANNER_SCHEDULE_SCHEDULE_H
 #define RF_PLANNER_SCHEDULE_SCHEDULE_H
@@ -34,7 +32,9 @@
 #include "planner/plan/plan.h"
 #include "planner/schedule/op.h"
 
-#define RF_STAGE_SLOTS 2
+/* Groups in flight by default, and at most. */
+#define RF_IN_FLIGHT 2
+#define RF_IN_FLIGHT_MAX 16
 
 struct rf_deliveries;
 
@@ -45,6 +45,7 @@ struct rf_schedule {
                                          which is in `ops` (delivery.h) */
     uint64_t n_world_ops;             /* over all ranks */
     uint32_t n_rounds;
+    uint32_t in_flight;    /* for rule 2, 1 to RF_IN_FLIGHT_MAX */
     uint64_t *stage_bytes; /* per world rank, or NULL: 0 */
     uint64_t wire_bytes;   /* between different ranks, over all ops */
     uint64_t inter_node_bytes;

@@ -99,12 +99,9 @@ enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
         return rf_schedule_proof_fault(proof, op,
                                        "reads where its dep did not write");
     }
-    if (op->src_mem == RF_MEM_STAGE &&
-        (op->bucket != dep->bucket ||
-         proof->ranks[op->src].slot[op->bucket % RF_STAGE_SLOTS].bucket !=
-             op->bucket)) {
+    if (op->src_mem == RF_MEM_STAGE && op->group != dep->group) {
         return rf_schedule_proof_fault(proof, op,
-                                       "reads a bucket that is not there");
+                                       "reads a group that is not there");
     }
     return RF_OK;
 }

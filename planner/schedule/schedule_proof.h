@@ -13,20 +13,12 @@ struct rf_range {
     uint64_t low, high;
 };
 
-/* One slot of a rank's staging memory while ops are read in order. */
-struct rf_slot_state {
-    uint32_t bucket;     /* current bucket of the slot, RF_NO_BUCKET: none */
-    uint32_t read_round; /* first round after its reads */
-    uint32_t floor;      /* first round in which a write is allowed */
-};
-
 struct rf_rank_state {
-    struct rf_slot_state slot[RF_STAGE_SLOTS];
     uint32_t task, first_round, end_round;
     bool busy;
     size_t first_piece; /* its first inference piece, counted over all ranks */
-    struct rf_range used[RF_STAGE_SLOTS]; /* by slot: addresses that its buckets
-                                             use */
+    struct rf_range used[RF_IN_FLIGHT_MAX]; /* by slot: addresses that its
+                                               groups use */
 };
 
 /* One write to staging memory. It copies the first sort keys from its op, so
@@ -58,8 +50,11 @@ struct rf_schedule_proof {
     size_t n_pieces;
     struct rf_box_in *writes; /* to pieces */
     size_t n_writes;
-    uint32_t bucket;              /* the last one written to staging memory */
-    struct rf_stage_write *stage; /* writes to that bucket */
+    uint32_t group; /* the last one; RF_NO_GROUP: none */
+    uint32_t floor; /* the first round in which its ops may be */
+    uint32_t ends[RF_IN_FLIGHT_MAX]; /* by slot: the first round after its
+                                        groups so far */
+    struct rf_stage_write *stage;    /* the group's writes to staging memory */
     size_t n_stage, stage_capacity;
     struct rf_err *err;
 };
@@ -74,11 +69,17 @@ enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
                                        const struct rf_op *op,
                                        const struct rf_op *dep) RF_MUST_CHECK;
 
-/* Checks and notes a write to rank `dst`'s staging memory in `round` at the
- * place that `op`, owned by the schedule, writes: the slot must be free. */
+/* Checks that `op`, the first of those in rounds before `end`, waits for the
+ * lower groups of its slot. */
+enum rf_status rf_schedule_proof_enter(struct rf_schedule_proof *proof,
+                                       const struct rf_op *op,
+                                       uint64_t end) RF_MUST_CHECK;
+
+/* Checks and notes a write to rank `dst`'s staging memory at the place that
+ * `op`, owned by the schedule, writes. */
 enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
-                                        const struct rf_op *op, uint32_t dst,
-                                        uint32_t round) RF_MUST_CHECK;
+                                        const struct rf_op *op,
+                                        uint32_t dst) RF_MUST_CHECK;
 
 /* Whether an op has the forms of its memories, and converts at the right end.
  */
@@ -107,9 +108,9 @@ bool rf_schedule_proof_receives(struct rf_schedule_proof *proof,
                                 const struct rf_holder *to, uint32_t family,
                                 const struct rf_box *box);
 
-/* Checks the writes of the bucket, then forgets them. */
+/* Checks the group's writes to staging memory, then forgets them. */
 enum rf_status
-rf_schedule_proof_bucket(struct rf_schedule_proof *proof) RF_MUST_CHECK;
+rf_schedule_proof_group(struct rf_schedule_proof *proof) RF_MUST_CHECK;
 /* The final check: staging memory suffices, and its slots do not overlap. */
 enum rf_status
 rf_schedule_proof_slots(const struct rf_schedule_proof *proof) RF_MUST_CHECK;

@@ -8,9 +8,9 @@
  *  - inference memory: every write lies in a piece, at the piece's address; per
  *    piece the writes are disjoint and add up to the piece, so each byte is
  *    written exactly once;
- *  - staging memory: buckets are written one after the other, writes of a
- *    bucket have disjoint addresses inside the bucket's slot, and a slot is not
- *    written again before its last read;
+ *  - groups follow one another in id, and in rounds those that rule 2 keeps
+ *    apart; their writes to staging memory have disjoint addresses inside the
+ *    group's slot;
  *  - with `serialize`: at each rank tasks follow one another, also in rounds.
  */
 #include <stdlib.h>
@@ -73,9 +73,6 @@ static enum rf_status allocate(struct rf_schedule_proof *proof)
     for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
         proof->ranks[r].first_piece = proof->n_pieces;
         proof->n_pieces += rf_plan_layout(plan, RF_INFER, r)->n_pieces;
-        for (uint32_t i = 0; i < RF_STAGE_SLOTS; i++) {
-            proof->ranks[r].slot[i].bucket = RF_NO_BUCKET;
-        }
     }
     proof->writes = rf_xcalloc(writes, sizeof(*proof->writes));
     return RF_OK;
@@ -97,10 +94,10 @@ static enum rf_status check_ops(struct rf_schedule_proof *proof)
     return RF_OK;
 }
 
-/* Checks the last bucket, then the addresses used by all of them. */
+/* Checks the last group, then the addresses used by all of them. */
 static enum rf_status check_staging(struct rf_schedule_proof *proof)
 {
-    RF_TRY(proof->n_stage > 0 ? rf_schedule_proof_bucket(proof) : RF_OK);
+    RF_TRY(proof->n_stage > 0 ? rf_schedule_proof_group(proof) : RF_OK);
     if (proof->schedule->deliveries != NULL) {
         rf_deliveries_prove_alike(proof);
     }
@@ -112,7 +109,7 @@ enum rf_status rf_schedule_prove(const struct rf_plan *plan,
                                  struct rf_err *err)
 {
     struct rf_schedule_proof proof = {
-        .plan = plan, .schedule = schedule, .err = err};
+        .plan = plan, .schedule = schedule, .group = RF_NO_GROUP, .err = err};
     enum rf_status status = allocate(&proof);
     RF_THEN(status, check_ops(&proof));
     RF_THEN(status, check_pieces(&proof));

@@ -1,6 +1,6 @@
 /*
- * The proof of a schedule's staging memory, from its writes, one bucket at a
- * time: writes of a bucket have disjoint addresses inside the bucket's slot,
+ * The proof of a schedule's staging memory, from its writes, one group at a
+ * time: writes of a group have disjoint addresses inside the group's slot,
  * slots do not overlap, and all fit.
  */
 #include "planner/schedule/schedule_proof.h"
@@ -67,14 +67,15 @@ static bool rule_holds(const struct rf_stage_write *writes, size_t n,
     return rf_boxes_disjoint(scratch, n);
 }
 
-/* Checks all writes of the bucket at one rank. */
+/* Checks all writes of the group at one rank. */
 static bool rank_holds(struct rf_schedule_proof *proof,
                        const struct rf_stage_write *writes, size_t n,
                        struct rf_box *scratch, struct rf_range *ranges)
 {
     size_t n_ranges = 0;
     struct rf_range *used =
-        &proof->ranks[writes[0].dst].used[proof->bucket % RF_STAGE_SLOTS];
+        &proof->ranks[writes[0].dst]
+             .used[proof->group % proof->schedule->in_flight];
     for (size_t first = 0, end; first < n; first = end) {
         end = first + 1;
         while (end < n && same_rule(&writes[first], &writes[end])) {
@@ -103,7 +104,7 @@ static bool slots_hold(const struct rf_schedule_proof *proof, uint32_t rank)
     const uint64_t *stage_bytes = proof->schedule->stage_bytes;
     const struct rf_range *used = proof->ranks[rank].used;
     uint64_t bytes = stage_bytes == NULL ? 0 : stage_bytes[rank];
-    for (uint32_t i = 0; i < RF_STAGE_SLOTS; i++) {
+    for (uint32_t i = 0; i < proof->schedule->in_flight; i++) {
         for (uint32_t k = 0; k < i; k++) {
             if (used[i].low < used[k].high && used[k].low < used[i].high) {
                 return false;
@@ -116,7 +117,7 @@ static bool slots_hold(const struct rf_schedule_proof *proof, uint32_t rank)
     return true;
 }
 
-enum rf_status rf_schedule_proof_bucket(struct rf_schedule_proof *proof)
+enum rf_status rf_schedule_proof_group(struct rf_schedule_proof *proof)
 {
     const size_t n = proof->n_stage;
     struct rf_box *scratch = rf_xcalloc(n, sizeof(*scratch));
@@ -131,7 +132,7 @@ enum rf_status rf_schedule_proof_bucket(struct rf_schedule_proof *proof)
         if (!rank_holds(proof, proof->stage + first, end - first, scratch,
                         ranges)) {
             status = rf_schedule_proof_fault(proof, proof->stage[first].op,
-                                             "writes of its bucket overlap");
+                                             "writes of its group overlap");
             break;
         }
     }
@@ -160,42 +161,37 @@ static enum rf_status note_write(struct rf_schedule_proof *proof,
     return RF_OK;
 }
 
-/* If `op` begins a bucket, checks the writes of the previous one, which must
- * have a lower number. */
-static enum rf_status begin_bucket(struct rf_schedule_proof *proof,
-                                   const struct rf_op *op)
+enum rf_status rf_schedule_proof_enter(struct rf_schedule_proof *proof,
+                                       const struct rf_op *op, uint64_t end)
 {
-    if (proof->n_stage == 0 || proof->bucket == op->bucket) {
-        proof->bucket = op->bucket;
+    uint32_t *slot_end;
+    if (op->group == RF_NO_GROUP) {
         return RF_OK;
     }
-    if (proof->bucket > op->bucket) {
-        return rf_schedule_proof_fault(proof, op,
-                                       "writes an earlier bucket again");
+    slot_end = &proof->ends[op->group % proof->schedule->in_flight];
+    if (op->group != proof->group) {
+        if (proof->group != RF_NO_GROUP && op->group < proof->group) {
+            return rf_schedule_proof_fault(proof, op, "follows a later group");
+        }
+        RF_TRY(proof->n_stage > 0 ? rf_schedule_proof_group(proof) : RF_OK);
+        proof->floor = *slot_end;
+        proof->group = op->group;
     }
-    enum rf_status status = rf_schedule_proof_bucket(proof);
-    proof->bucket = op->bucket;
-    return status;
+    *slot_end = (uint32_t)RF_MAX(*slot_end, end);
+    return op->round >= proof->floor
+               ? RF_OK
+               : rf_schedule_proof_fault(
+                     proof, op,
+                     "does not wait for the group before in its slot");
 }
 
 enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
-                                        const struct rf_op *op, uint32_t dst,
-                                        uint32_t round)
+                                        const struct rf_op *op, uint32_t dst)
 {
-    if (op->dst_mem != RF_MEM_STAGE || op->bucket == RF_NO_BUCKET ||
+    if (op->dst_mem != RF_MEM_STAGE || op->group == RF_NO_GROUP ||
         op->dst_piece != RF_NONE) {
         return rf_schedule_proof_fault(proof, op,
                                        "writes where nothing may be written");
-    }
-    struct rf_slot_state *slot =
-        &proof->ranks[dst].slot[op->bucket % RF_STAGE_SLOTS];
-    RF_TRY(begin_bucket(proof, op));
-    if (slot->bucket != op->bucket) {
-        slot->bucket = op->bucket;
-        slot->floor = slot->read_round;
-    }
-    if (round < slot->floor) {
-        return rf_schedule_proof_fault(proof, op, "overwrites a bucket in use");
     }
     struct rf_stage_write write = {
         .dst = dst, .family = op->family, .origin = op->dst_offset, .op = op};

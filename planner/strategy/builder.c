@@ -49,7 +49,7 @@ static void hash_op(struct rf_hash *digest, const struct rf_op *op)
     struct rf_hash hash;
     uint64_t words[7 + 4 * RF_BOX_DIMS] = {
         (uint64_t)op->src << 32 | op->dst,
-        (uint64_t)op->dep << 32 | op->bucket,
+        (uint64_t)op->dep << 32 | op->group,
         (uint64_t)op->round << 32 | op->task,
         (uint64_t)op->family << 32 | (uint64_t)op->src_mem << 24 |
             (uint64_t)op->dst_mem << 16 | (uint64_t)rf_op_cast(op) << 8 |
@@ -158,7 +158,7 @@ void rf_builder_make(const struct rf_builder *builder,
     op.src = src->rank;
     op.dst = dst->rank;
     op.dep = step->dep;
-    op.bucket = step->bucket;
+    op.group = step->group;
     op.round = step->round;
     op.task = step->task;
     op.family = step->family;

@@ -220,7 +220,7 @@ static void hash_delivery(struct rf_builder *builder,
     uint64_t words[16 + 4 * RF_BOX_DIMS] = {
         (uint64_t)op->id << 32 | op->task,
         (uint64_t)op->round << 32 | op->src,
-        (uint64_t)op->dep << 32 | op->bucket,
+        (uint64_t)op->dep << 32 | op->group,
         (uint64_t)op->family << 32 | (uint64_t)op->src_mem << 24 |
             (uint64_t)op->dst_mem << 16 | (uint64_t)rf_op_cast(op) << 8 |
             rf_op_casts_at_source(op),

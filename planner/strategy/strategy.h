@@ -57,7 +57,7 @@ struct rf_op_end rf_op_end_of_piece(const struct rf_builder *builder,
 struct rf_op_draft {
     uint32_t family;
     struct rf_box box;
-    uint32_t dep, bucket, round, task;
+    uint32_t dep, group, round, task;
 };
 
 /* Makes an op without an id. */

@@ -40,7 +40,7 @@ static void emit_transfer(struct rf_builder *builder,
     const struct rf_op_draft step = {.family = transfer->family,
                                      .box = transfer->box,
                                      .dep = RF_NO_OP,
-                                     .bucket = RF_NO_BUCKET,
+                                     .group = RF_NO_GROUP,
                                      .round = round,
                                      .task = task};
     struct rf_op op;

@@ -1,13 +1,13 @@
 /*
  * gather_broadcast: the method of many frameworks. Full tensors are gathered, a
- * bucket at a time, in the staging memory of one training rank (the root), sent
+ * group at a time, in the staging memory of one training rank (the root), sent
  * from there to the staging memory of every inference rank, and each inference
  * rank copies its slices out of it. It moves every byte to every inference rank
  * and serves as a baseline.
  *
- * A bucket is filled with *slabs*: whole tensors (of several layers or experts
- * where they fit), each row-major; only a tensor larger than a bucket is cut.
- * Bucket b lies in slot b % RF_STAGE_SLOTS at the same offset on every rank. A
+ * A group is filled with *slabs*: whole tensors (of several layers or experts
+ * where they fit), each row-major; only a tensor larger than a group is cut.
+ * Group g lies in slot g % in_flight at the same offset on every rank. A
  * *chunk* is the part of a slab inside one unit task, of bounded size: one op
  * gathers it, a chain across nodes with a fan-out inside them broadcasts it,
  * and one op on every rank that needs it takes it out.
@@ -25,7 +25,7 @@
 #define CHUNKS_A_BUCKET 32
 
 struct slab {
-    uint32_t family, bucket;
+    uint32_t family, group;
     struct rf_box box;
     uint64_t offset; /* in its slot */
     uint64_t stride[RF_BOX_DIMS];
@@ -42,7 +42,7 @@ struct gather {
     struct rf_unit_tasks units;
     struct slab *slabs;
     size_t n_slabs, slabs_capacity;
-    struct part *parts; /* of the current bucket */
+    struct part *parts; /* of the current group */
     size_t n_parts, parts_capacity;
     uint64_t slot_bytes, *load; /* load: bytes gathered from each rank */
     uint32_t root, height;      /* height: of the tree */
@@ -51,7 +51,7 @@ struct gather {
     bool has_chain;             /* of heads, after the root */
     uint32_t next_bcast;        /* first round in which the chain takes another
                                    chunk */
-    uint32_t slot_end[RF_STAGE_SLOTS]; /* first round after the slot's reads */
+    uint32_t slot_end[RF_IN_FLIGHT_MAX]; /* first round after its last group */
 };
 
 /* The largest box from `at` on, in row-major order, of at most `room` elements;
@@ -83,9 +83,9 @@ static bool take_box(const struct rf_box *whole, uint64_t *at, uint64_t room,
     return true;
 }
 
-/* Packs a whole family into buckets, from (*bucket, *used) on. */
-static void pack_family(struct gather *gather, uint32_t family,
-                        uint32_t *bucket, uint64_t *used)
+/* Packs a whole family into groups, from (*group, *used) on. */
+static void pack_family(struct gather *gather, uint32_t family, uint32_t *group,
+                        uint64_t *used)
 {
     uint64_t capacity = gather->builder->spec->bucket_bytes;
     const uint32_t item =
@@ -98,11 +98,11 @@ static void pack_family(struct gather *gather, uint32_t family,
         struct slab slab = {.family = family, .offset = *used};
         uint64_t room = *used < capacity ? (capacity - *used) / item : 0;
         if (!take_box(&whole, at, room, cut, &slab.box)) {
-            ++*bucket;
+            ++*group;
             *used = 0;
             continue;
         }
-        slab.bucket = *bucket;
+        slab.group = *group;
         for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
             slab.stride[d] = rf_box_step(&slab.box, d) * item;
         }
@@ -113,19 +113,24 @@ static void pack_family(struct gather *gather, uint32_t family,
     }
 }
 
-/* Packs all that the inference side needs; returns the bucket count. */
+/* Packs all that the inference side needs; returns the group count. */
 static uint32_t pack(struct gather *gather)
 {
-    uint32_t bucket = 0;
+    uint32_t group = 0;
     uint64_t used = 0;
     for (size_t u = 0; u < gather->units.n; u++) {
         uint32_t family = gather->units.of[u].family;
         if (u == 0 || family != gather->units.of[u - 1].family) {
-            pack_family(gather, family, &bucket, &used);
+            pack_family(gather, family, &group, &used);
         }
     }
     gather->slot_bytes = rf_align_up(gather->slot_bytes, SLAB_ALIGN);
-    return gather->n_slabs > 0 ? bucket + 1 : 0;
+    return gather->n_slabs > 0 ? group + 1 : 0;
+}
+
+static uint32_t slot_of(const struct gather *gather, uint32_t group)
+{
+    return group % gather->builder->schedule->in_flight;
 }
 
 static uint32_t node_of(const struct gather *gather, uint32_t rank)
@@ -220,7 +225,7 @@ static struct rf_op_end stage_view(const struct gather *gather,
         .form = rf_plan_wire(gather->builder->plan, slab->family),
         .piece = RF_NONE,
         .offset =
-            slab->bucket % RF_STAGE_SLOTS * gather->slot_bytes + slab->offset,
+            slot_of(gather, slab->group) * gather->slot_bytes + slab->offset,
         .start = slab->box.start,
         .stride = slab->stride,
     };
@@ -283,7 +288,7 @@ static uint32_t gather_part(struct gather *gather, const struct slab *slab,
     const struct rf_op_draft step = {.family = slab->family,
                                      .box = *box,
                                      .dep = RF_NO_OP,
-                                     .bucket = slab->bucket,
+                                     .group = slab->group,
                                      .round = RF_MAX(round, first_round),
                                      .task = builder->next_task};
     struct part part = {
@@ -345,8 +350,8 @@ static struct rf_delivery spread(const struct gather *gather,
     return delivery;
 }
 
-/* Broadcasts all parts of a bucket, one after another from `round` on. */
-static void bcast_bucket(struct gather *gather, uint32_t slot, uint32_t round)
+/* Broadcasts all parts of a group, one after another from `round` on. */
+static void bcast_group(struct gather *gather, uint32_t slot, uint32_t round)
 {
     struct rf_builder *builder = gather->builder;
     const uint32_t task = builder->next_task++;
@@ -367,10 +372,10 @@ static void bcast_bucket(struct gather *gather, uint32_t slot, uint32_t round)
     }
 }
 
-/* Moves one bucket: the slabs [first, end). */
-static void move_bucket(struct gather *gather, size_t first, size_t end)
+/* Moves one group: the slabs [first, end). */
+static void move_group(struct gather *gather, size_t first, size_t end)
 {
-    uint32_t slot = gather->slabs[first].bucket % RF_STAGE_SLOTS;
+    uint32_t slot = slot_of(gather, gather->slabs[first].group);
     uint32_t start = gather->slot_end[slot], gathered = start;
     size_t u = 0;
     gather->n_parts = 0;
@@ -392,14 +397,14 @@ static void move_bucket(struct gather *gather, size_t first, size_t end)
             }
         }
     }
-    bcast_bucket(gather, slot, gathered);
+    bcast_group(gather, slot, gathered);
 }
 
-static void set_stage_bytes(struct gather *gather, uint32_t buckets)
+static void set_stage_bytes(struct gather *gather, uint32_t groups)
 {
     struct rf_schedule *schedule = gather->builder->schedule;
     const struct rf_world *world = gather->builder->world;
-    uint32_t slots = RF_MIN(buckets, RF_STAGE_SLOTS);
+    uint32_t slots = RF_MIN(groups, schedule->in_flight);
     schedule->stage_bytes = rf_xcalloc(world->n_ranks, sizeof(uint64_t));
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         if (r == gather->root || world->ranks[r].index[RF_INFER] != RF_NONE) {
@@ -451,10 +456,10 @@ void rf_strategy_gather(struct rf_builder *builder)
     for (size_t first = 0, end; first < gather.n_slabs; first = end) {
         end = first;
         while (end < gather.n_slabs &&
-               gather.slabs[end].bucket == gather.slabs[first].bucket) {
+               gather.slabs[end].group == gather.slabs[first].group) {
             end++;
         }
-        move_bucket(&gather, first, end);
+        move_group(&gather, first, end);
     }
     end_routes(builder);
     rf_unit_tasks_free(&gather.units);

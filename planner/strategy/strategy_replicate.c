@@ -385,7 +385,7 @@ static struct rf_delivery make_delivery(const struct replication *maker,
     const struct rf_op_draft step = {.family = family_of(maker, work),
                                      .box = box_of(maker, work),
                                      .dep = RF_NO_OP,
-                                     .bucket = RF_NO_BUCKET,
+                                     .group = RF_NO_GROUP,
                                      .round =
                                          rf_builder_route_round(builder, route),
                                      .task = builder->next_task++};

@@ -81,7 +81,7 @@ static struct rf_op run_of(const struct yardstick_build *build,
 {
     struct rf_op run = *op;
     run.dep = RF_NO_OP;
-    run.bucket = RF_NO_BUCKET;
+    run.group = RF_NO_GROUP;
     run.family = RF_NONE; /* its box belongs to no tensor */
     run.dst_piece = RF_NONE;
     run.round = build->plan->spec->serialize ? op->round : 0;

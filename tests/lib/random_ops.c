@@ -15,7 +15,7 @@ struct maker {
     const struct random_ops_options *options;
     uint64_t state;
     size_t cap;
-    uint32_t bucket, task;
+    uint32_t group, task;
 };
 
 static uint64_t draw(struct maker *maker, uint64_t below)
@@ -92,7 +92,7 @@ static void draw_cast(struct maker *maker, struct rf_op *op)
 
 static struct rf_op new_op(struct maker *maker)
 {
-    struct rf_op op = {.dep = RF_NO_OP, .bucket = RF_NO_BUCKET};
+    struct rf_op op = {.dep = RF_NO_OP, .group = RF_NO_GROUP};
     op.src = (uint32_t)draw(maker, maker->options->n_ranks);
     op.dst = (uint32_t)draw(maker, maker->options->n_ranks);
     op.src_mem = RF_MEM_TRAIN;
@@ -154,7 +154,7 @@ static void make_staged(struct maker *maker)
 {
     uint32_t root = (uint32_t)draw(maker, maker->options->n_ranks);
     uint32_t first = (uint32_t)maker->out->all.n_ops, n;
-    uint64_t at = (maker->bucket % RF_STAGE_SLOTS) * (uint64_t)BUCKET_BYTES;
+    uint64_t at = (maker->group % RF_IN_FLIGHT) * (uint64_t)BUCKET_BYTES;
     for (n = 0; n < 1 + draw(maker, 3); n++) {
         struct rf_op op = new_op(maker);
         memset(op.box.extent, 0, sizeof(op.box.extent));
@@ -164,7 +164,7 @@ static void make_staged(struct maker *maker)
         op.box.extent[RF_BOX_DIMS - 1] = 1 + draw(maker, 4000);
         op.dst = root;
         op.dst_mem = RF_MEM_STAGE;
-        op.bucket = maker->bucket;
+        op.group = maker->group;
         place(maker, &op, true, op.src, RF_MEM_TRAIN, 0);
         place(maker, &op, false, root, RF_MEM_STAGE, 0);
         op.dst_offset = at;
@@ -172,7 +172,7 @@ static void make_staged(struct maker *maker)
         maker->task++;
         add_op(maker, &op);
     }
-    maker->out->bytes[root][RF_MEM_STAGE] = RF_STAGE_SLOTS * BUCKET_BYTES;
+    maker->out->bytes[root][RF_MEM_STAGE] = RF_IN_FLIGHT * BUCKET_BYTES;
     for (uint32_t i = 0; i < n; i++) {
         for (uint64_t k = 0; k < 1 + draw(maker, 3); k++) {
             maker->task++;
@@ -180,7 +180,7 @@ static void make_staged(struct maker *maker)
                   (uint32_t)draw(maker, maker->options->n_ranks));
         }
     }
-    maker->bucket++;
+    maker->group++;
 }
 
 static void make_chain(struct maker *maker)
@@ -189,7 +189,7 @@ static void make_chain(struct maker *maker)
     for (uint64_t i = 0; i < 1 + draw(maker, 3); i++) {
         relay(maker, (uint32_t)maker->out->all.n_ops - 1,
               (uint32_t)draw(maker, maker->options->n_ranks));
-        maker->out->all.ops[maker->out->all.n_ops - 1].bucket = RF_NO_BUCKET;
+        maker->out->all.ops[maker->out->all.n_ops - 1].group = RF_NO_GROUP;
     }
 }
 
@@ -201,6 +201,7 @@ void random_ops_make(const struct random_ops_options *options,
     memset(out, 0, sizeof(*out));
     out->world.n_ranks = options->n_ranks;
     out->world.n_nodes = options->n_nodes;
+    out->all.in_flight = RF_IN_FLIGHT;
     out->world.ranks = rf_xcalloc(options->n_ranks, sizeof(*out->world.ranks));
     for (uint32_t r = 0; r < options->n_ranks; r++) {
         out->world.ranks[r].node = r * options->n_nodes / options->n_ranks;
@@ -247,6 +248,7 @@ void random_ops_of_node(const struct random_ops *ops, uint32_t node,
         }
     }
     out->n_world_ops = ops->all.n_ops;
+    out->in_flight = RF_IN_FLIGHT;
 }
 
 void random_ops_fill(uint32_t rank, uint64_t iteration, void *memory,

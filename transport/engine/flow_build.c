@@ -3,11 +3,9 @@
  * terms and planner/schedule/schedule.h for the rules.
  *
  * Rule 1: the action that wrote an op's source (at the same rank, so on this
- * node) precedes the op's copy or send. Rule 2: a gate for each (rank, bucket)
- * whose staging memory is read; it opens when all readers are done and precedes
- * the writers of the next bucket in that slot. Rule 3: a gate for each (rank,
- * task) that opens when all ops of the task are complete at that rank and
- * precedes the rank's next task.
+ * node) precedes the op's copy or send. Rules 2 and 3: a gate for each (rank,
+ * group) and each (rank, task) that opens when all its ops are complete at that
+ * rank, and precedes those of the slot's next group, or of the rank's next task.
  *
  * Arrivals from other nodes (a completed receive, an admission) have no edge:
  * the rank that sees one calls rf_flow_complete() or rf_flow_arrive().
@@ -18,7 +16,7 @@
 #include "common/mem.h"
 #include "transport/engine/flow.h"
 
-/* A rank and a bucket, or a rank and a task. */
+/* A rank and a group, or a rank and a task. */
 struct gate_key {
     uint32_t rank, number;
 };
@@ -27,6 +25,7 @@ struct gates {
     struct gate_key *keys; /* sorted, unique */
     size_t n, cap;
     uint32_t first_action;
+    uint32_t slots; /* each has one number at a time at a rank */
 };
 
 struct edge {
@@ -38,7 +37,7 @@ struct flow_build {
     const struct rf_world *world;
     uint32_t node;
     size_t action_cap;
-    struct gates buckets, tasks;
+    struct gates groups, tasks;
     struct edge *edges;
     size_t n_edges, edge_cap;
 };
@@ -48,14 +47,9 @@ static bool is_here(const struct flow_build *build, uint32_t rank)
     return build->world->ranks[rank].node == build->node;
 }
 
-static bool has_stage_write(const struct rf_op *op)
+static bool has_group(const struct rf_op *op)
 {
-    return op->dst_mem == RF_MEM_STAGE && op->bucket != RF_NO_BUCKET;
-}
-
-static bool has_stage_read(const struct rf_op *op)
-{
-    return op->src_mem == RF_MEM_STAGE && op->bucket != RF_NO_BUCKET;
+    return op->group != RF_NO_GROUP;
 }
 
 static bool has_turn(const struct flow_build *build, const struct rf_op *op)
@@ -95,8 +89,7 @@ static void add_op_actions(struct flow_build *build, uint32_t index)
     }
     if (is_here(build, op->dst)) {
         of->recv = add_action(build, RF_ACTION_RECV, index, slots[op->dst]);
-        if (route == RF_ROUTE_FILE || has_stage_write(op) ||
-            has_turn(build, op)) {
+        if (route == RF_ROUTE_FILE || has_group(op) || has_turn(build, op)) {
             of->admit =
                 add_action(build, RF_ACTION_ADMIT, index, slots[op->dst]);
         }
@@ -150,15 +143,14 @@ static uint32_t gate_at(const struct gates *gates, uint32_t rank,
                : gates->first_action + (uint32_t)(found - gates->keys);
 }
 
-/* The gate of `rank` with the largest number that is a multiple of `step` below
- * `number`. */
+/* The gate that `number` waits for at `rank`: the next lower one in its slot. */
 static uint32_t gate_before(const struct gates *gates, uint32_t rank,
-                            uint32_t number, uint32_t step)
+                            uint32_t number)
 {
     struct gate_key key = {rank, number};
     size_t low = 0, high = gates->n;
     while (low < high) {
-        size_t middle = (low + high) / 2;
+        size_t middle = low + (high - low) / 2;
         if (compare_keys(&gates->keys[middle], &key) < 0) {
             low = middle + 1;
         } else {
@@ -166,32 +158,38 @@ static uint32_t gate_before(const struct gates *gates, uint32_t rank,
         }
     }
     while (low-- > 0 && gates->keys[low].rank == rank) {
-        if ((number - gates->keys[low].number) % step == 0) {
+        if ((number - gates->keys[low].number) % gates->slots == 0) {
             return gates->first_action + (uint32_t)low;
         }
     }
     return RF_NONE;
 }
 
+/* Adds the gates of an op to `groups` and `tasks`. */
+static void add_keys(struct flow_build *build, const struct rf_op *op,
+                     uint32_t rank)
+{
+    if (!is_here(build, rank)) {
+        return;
+    }
+    if (has_group(op)) {
+        add_key(&build->groups, rank, op->group);
+    }
+    if (has_turn(build, op)) {
+        add_key(&build->tasks, rank, op->task);
+    }
+}
+
 static void collect_gates(struct flow_build *build)
 {
     const struct rf_schedule *schedule = build->flow->schedule;
+    build->groups.slots = schedule->in_flight;
+    build->tasks.slots = 1;
     for (size_t i = 0; i < schedule->n_ops; i++) {
-        const struct rf_op *op = &schedule->ops[i];
-        if (has_stage_read(op) && is_here(build, op->src)) {
-            add_key(&build->buckets, op->src, op->bucket);
-        }
-        if (!has_turn(build, op)) {
-            continue;
-        }
-        if (is_here(build, op->src)) {
-            add_key(&build->tasks, op->src, op->task);
-        }
-        if (is_here(build, op->dst)) {
-            add_key(&build->tasks, op->dst, op->task);
-        }
+        add_keys(build, &schedule->ops[i], schedule->ops[i].src);
+        add_keys(build, &schedule->ops[i], schedule->ops[i].dst);
     }
-    finish_gates(build, &build->buckets);
+    finish_gates(build, &build->groups);
     finish_gates(build, &build->tasks);
 }
 
@@ -206,50 +204,39 @@ static void add_edge(struct flow_build *build, uint32_t from, uint32_t to)
     }
 }
 
-/* Edges to and from an op at its source's rank. */
-static enum rf_status link_source(struct flow_build *build,
-                                  const struct rf_op *op, uint32_t action,
-                                  struct rf_err *err)
+/* Edges to (`begin`) and from (`end`) an op at one of its ranks. */
+static void link_rank(struct flow_build *build, const struct rf_op *op,
+                      uint32_t rank, uint32_t begin, uint32_t end)
 {
-    if (op->dep != RF_NO_OP) {
-        const struct rf_flow *flow = build->flow;
-        const size_t at = rf_schedule_index(flow->schedule, op->dep);
-        const struct rf_op_actions *dep = &flow->of_op[at];
-        if (at == flow->schedule->n_ops ||
-            (dep->copy == RF_NONE && dep->recv == RF_NONE)) {
-            return rf_err_set(err, RF_ERR_INTERNAL,
-                              "op %" PRIu32 " depends on op %" PRIu32
-                              ", which does not write on this rank",
-                              op->id, op->dep);
-        }
-        add_edge(build, dep->copy != RF_NONE ? dep->copy : dep->recv, action);
-    }
-    if (has_stage_read(op)) {
-        add_edge(build, action, gate_at(&build->buckets, op->src, op->bucket));
+    if (has_group(op)) {
+        add_edge(build, gate_before(&build->groups, rank, op->group), begin);
+        add_edge(build, end, gate_at(&build->groups, rank, op->group));
     }
     if (has_turn(build, op)) {
-        add_edge(build, gate_before(&build->tasks, op->src, op->task, 1),
-                 action);
-        add_edge(build, action, gate_at(&build->tasks, op->src, op->task));
+        add_edge(build, gate_before(&build->tasks, rank, op->task), begin);
+        add_edge(build, end, gate_at(&build->tasks, rank, op->task));
     }
-    return RF_OK;
 }
 
-/* Edges to (`begin`) and from (`end`) an op at its destination's rank. */
-static void link_destination(struct flow_build *build, const struct rf_op *op,
-                             uint32_t begin, uint32_t end)
+/* The edge from the op that wrote what this one reads. */
+static enum rf_status link_dep(struct flow_build *build, const struct rf_op *op,
+                               uint32_t action, struct rf_err *err)
 {
-    if (has_stage_write(op)) {
-        add_edge(
-            build,
-            gate_before(&build->buckets, op->dst, op->bucket, RF_STAGE_SLOTS),
-            begin);
+    const struct rf_flow *flow = build->flow;
+    if (op->dep == RF_NO_OP) {
+        return RF_OK;
     }
-    if (has_turn(build, op)) {
-        add_edge(build, gate_before(&build->tasks, op->dst, op->task, 1),
-                 begin);
-        add_edge(build, end, gate_at(&build->tasks, op->dst, op->task));
+    const size_t at = rf_schedule_index(flow->schedule, op->dep);
+    const struct rf_op_actions *dep = &flow->of_op[at];
+    if (at == flow->schedule->n_ops ||
+        (dep->copy == RF_NONE && dep->recv == RF_NONE)) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "op %" PRIu32 " depends on op %" PRIu32
+                          ", which does not write on this rank",
+                          op->id, op->dep);
     }
+    add_edge(build, dep->copy != RF_NONE ? dep->copy : dep->recv, action);
+    return RF_OK;
 }
 
 static enum rf_status link_op(struct flow_build *build, uint32_t index,
@@ -258,27 +245,29 @@ static enum rf_status link_op(struct flow_build *build, uint32_t index,
     struct rf_flow *flow = build->flow;
     const struct rf_op *op = &flow->schedule->ops[index];
     const struct rf_op_actions *of = &flow->of_op[index];
-    enum rf_status status = RF_OK;
+    const uint32_t reader = of->copy != RF_NONE ? of->copy : of->send;
+    RF_TRY(reader != RF_NONE ? link_dep(build, op, reader, err) : RF_OK);
     if (of->copy != RF_NONE) {
-        status = link_source(build, op, of->copy, err);
-        link_destination(build, op, of->copy, of->copy);
-        return status;
+        link_rank(build, op, op->src, of->copy, of->copy);
+        if (op->dst != op->src) {
+            link_rank(build, op, op->dst, of->copy, of->copy);
+        }
     }
     if (of->send != RF_NONE) {
-        status = link_source(build, op, of->send, err);
+        link_rank(build, op, op->src, of->send, of->send);
         if (flow->routes[index] == RF_ROUTE_LINK &&
-            (has_stage_write(op) || has_turn(build, op))) {
+            (has_group(op) || has_turn(build, op))) {
             flow->actions[of->send].n_needs++;
             flow->actions[of->send].admitted = true;
         }
     }
     if (of->recv != RF_NONE) {
-        link_destination(build, op, of->admit, of->recv);
+        link_rank(build, op, op->dst, of->admit, of->recv);
         if (flow->routes[index] == RF_ROUTE_FILE) {
             flow->actions[of->admit].n_needs++; /* file written */
         }
     }
-    return status;
+    return RF_OK;
 }
 
 static void sort_edges(struct flow_build *build)
@@ -330,7 +319,7 @@ enum rf_status rf_flow_build(const struct rf_flow_how *how,
     }
     sort_edges(&build);
     free(build.edges);
-    free(build.buckets.keys);
+    free(build.groups.keys);
     free(build.tasks.keys);
     if (status != RF_OK) {
         rf_flow_destroy(flow);

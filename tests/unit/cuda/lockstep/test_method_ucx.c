@@ -184,8 +184,11 @@ static const struct rf_world world = {
 static const struct rf_spec spec = {.bucket_bytes = 1 << 20};
 static const struct rf_plan plan = {.world = &world, .spec = &spec};
 static struct rf_op ops[2 * ROUNDS];
-static const struct rf_schedule schedule = {
-    .ops = ops, .n_ops = 2 * ROUNDS, .n_ranks = 2, .n_rounds = ROUNDS};
+static const struct rf_schedule schedule = {.in_flight = RF_IN_FLIGHT,
+                                            .ops = ops,
+                                            .n_ops = 2 * ROUNDS,
+                                            .n_ranks = 2,
+                                            .n_rounds = ROUNDS};
 
 /* The other rank has as many bytes in each round. */
 static enum rf_status exchange(void *data, const void *mine, size_t size,
@@ -217,7 +220,7 @@ static void make_ops(void)
                              .src = i % 2,
                              .dst = 1 - i % 2,
                              .dep = RF_NO_OP,
-                             .bucket = RF_NO_BUCKET,
+                             .group = RF_NO_GROUP,
                              .round = chunk,
                              .src_mem = RF_MEM_TRAIN,
                              .dst_mem = RF_MEM_INFER,

@@ -42,8 +42,8 @@ static void settle(struct random_ops *ops)
         op.round = op.dep == RF_NO_OP ? 0 : round[op.dep] + 1;
         for (size_t k = 0; k < kept; k++) {
             const struct rf_op *earlier = &ops->all.ops[k];
-            if (op.dst_mem == RF_MEM_STAGE && earlier->bucket != RF_NO_BUCKET &&
-                earlier->bucket + RF_STAGE_SLOTS <= op.bucket) {
+            if (op.group != RF_NO_GROUP && earlier->group != RF_NO_GROUP &&
+                earlier->group + RF_IN_FLIGHT <= op.group) {
                 op.round = RF_MAX(op.round, earlier->round + 1);
             }
         }
@@ -520,8 +520,10 @@ TEST(test_staged_runs_leave_memory_and_arrive_in_the_slot)
 {
     const uint64_t bytes[] = {16, DIRECT, DIRECT, 16};
     struct rf_op ops[RF_ARRAY_SIZE(bytes)];
-    const struct rf_schedule schedule = {
-        .ops = ops, .n_ops = RF_ARRAY_SIZE(ops), .n_ranks = 2};
+    const struct rf_schedule schedule = {.in_flight = RF_IN_FLIGHT,
+                                         .ops = ops,
+                                         .n_ops = RF_ARRAY_SIZE(ops),
+                                         .n_ranks = 2};
     const struct rf_waves waves[2] = {{NULL, 0, 0}};
     const struct rf_message sends[] = {{1, RF_BASE_SEND, 0, 16},
                                        {1, RF_BASE_TRAIN, 16, 2 * DIRECT},
@@ -618,7 +620,8 @@ TEST(test_casts_without_a_kernel_are_refused)
 {
     struct rf_op op = {
         .dst = 1, .from = {RF_F32}, .wire = {RF_F32}, .to = {RF_F16}};
-    const struct rf_schedule schedule = {.ops = &op, .n_ops = 1, .n_ranks = 2};
+    const struct rf_schedule schedule = {
+        .ops = &op, .n_ops = 1, .n_ranks = 2, .in_flight = RF_IN_FLIGHT};
     const struct rf_waves waves[2] = {{NULL, 0, 0}};
     const struct rf_steps_of of = {
         .schedule = &schedule, .bucket_bytes = BUCKET, .waves = waves};
@@ -656,8 +659,10 @@ TEST(test_waves_follow_the_busier_end_and_end_together)
                           {.id = 1, .src = 0, .dst = 2},
                           {.id = 2, .src = 0, .dst = 2, .round = 1}};
     const uint64_t units[] = {6, 2, 1};
-    const struct rf_schedule schedule = {
-        .ops = ops, .n_ops = RF_ARRAY_SIZE(ops), .n_ranks = 3};
+    const struct rf_schedule schedule = {.in_flight = RF_IN_FLIGHT,
+                                         .ops = ops,
+                                         .n_ops = RF_ARRAY_SIZE(ops),
+                                         .n_ranks = 3};
     struct rf_waves waves[3];
     struct rf_steps steps;
     struct rf_err err;
@@ -692,9 +697,9 @@ TEST(test_waves_follow_the_busier_end_and_end_together)
     }
 }
 
-/* Rank 1 forwards bucket 0 from staging memory, while more of it arrives, and
- * bucket 2 comes to the same slot: after what was sent from it is gone, also if
- * nothing is packed. */
+/* Rank 1 forwards group 0 from staging memory, while more of it arrives, and
+ * group 2 comes to the same slot: after all of group 0 has come and gone, also
+ * if nothing is packed. */
 TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
 {
     struct rf_op ops[] = {
@@ -702,15 +707,17 @@ TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
         {.src = 0, .dst = 1, .dep = RF_NO_OP, .dst_mem = RF_MEM_STAGE},
         {.src = 1, .dst = 2, .dep = 0, .src_mem = RF_MEM_STAGE},
         {.src = 0, .dst = 1, .dep = RF_NO_OP, .dst_mem = RF_MEM_STAGE}};
-    const uint32_t round[] = {0, 1, 1, 2}, bucket[] = {0, 0, 0, 2};
-    const struct rf_schedule schedule = {
-        .ops = ops, .n_ops = RF_ARRAY_SIZE(ops), .n_ranks = 3};
+    const uint32_t round[] = {0, 1, 1, 2}, group[] = {0, 0, 0, 2};
+    const struct rf_schedule schedule = {.in_flight = RF_IN_FLIGHT,
+                                         .ops = ops,
+                                         .n_ops = RF_ARRAY_SIZE(ops),
+                                         .n_ranks = 3};
     const struct rf_waves waves[3] = {{NULL, 0, 0}};
-    const size_t after[2][3] = {{0, 1, 0}, {0, 1, 2}}; /* packed, direct */
+    const size_t after[] = {0, 1, 2};
     for (size_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
         ops[i].id = (uint32_t)i;
         ops[i].round = round[i];
-        ops[i].bucket = bucket[i];
+        ops[i].group = group[i];
         ops[i].from = ops[i].wire = ops[i].to = (struct rf_form){RF_U8};
         ops[i].dst_mem = i == 2 ? RF_MEM_INFER : RF_MEM_STAGE;
         for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
@@ -729,7 +736,7 @@ TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
         assert_ok(rf_steps_build(&of, &steps, &err), err);
         ck_assert_uint_eq(steps.n, 3);
         for (size_t s = 0; s < steps.n; s++) {
-            ck_assert_uint_eq(steps.at[s].after, after[direct][s]);
+            ck_assert_uint_eq(steps.at[s].after, after[s]);
         }
         ck_assert_uint_eq(steps.recv_slot_bytes, direct ? 0 : DIRECT);
     }
@@ -740,8 +747,10 @@ TEST(test_serialized_rounds_wait_for_each_other)
 {
     struct rf_op ops[] = {{.id = 0, .dst = 1, .dep = RF_NO_OP},
                           {.id = 1, .dst = 1, .dep = RF_NO_OP, .round = 1}};
-    const struct rf_schedule schedule = {
-        .ops = ops, .n_ops = RF_ARRAY_SIZE(ops), .n_ranks = 2};
+    const struct rf_schedule schedule = {.in_flight = RF_IN_FLIGHT,
+                                         .ops = ops,
+                                         .n_ops = RF_ARRAY_SIZE(ops),
+                                         .n_ranks = 2};
     const struct rf_waves waves[2] = {{NULL, 0, 0}};
     for (size_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
         ops[i].from = ops[i].wire = ops[i].to = (struct rf_form){RF_U8};
@@ -768,6 +777,7 @@ TEST(test_sources_of_one_turn_have_a_message_each)
     struct rf_op ops[4];
     uint64_t send[] = {2, 2, 0}, recv[] = {0, 0, 4};
     const struct rf_schedule schedule = {.ops = ops,
+                                         .in_flight = RF_IN_FLIGHT,
                                          .n_ops = RF_ARRAY_SIZE(ops),
                                          .rank_send = send,
                                          .rank_recv = recv,

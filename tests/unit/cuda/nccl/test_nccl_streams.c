@@ -28,7 +28,7 @@ static void make_ops(struct rf_op ops[ROUNDS])
                                 .src = k == 2,
                                 .dst = k != 2,
                                 .dep = k == 2 ? 0 : RF_NO_OP,
-                                .bucket = RF_NO_BUCKET,
+                                .group = RF_NO_GROUP,
                                 .round = k,
                                 .src_mem = k == 2 ? RF_MEM_INFER : RF_MEM_TRAIN,
                                 .dst_mem = RF_MEM_INFER,
@@ -112,8 +112,11 @@ static int play(struct forked_rank *rank, void *data)
     const struct rf_spec spec = {.bucket_bytes = 1 << 20};
     const struct rf_plan plan = {.world = &world, .spec = &spec};
     struct rf_op ops[ROUNDS];
-    const struct rf_schedule schedule = {
-        .ops = ops, .n_ops = ROUNDS, .n_ranks = 2, .n_rounds = ROUNDS};
+    const struct rf_schedule schedule = {.in_flight = RF_IN_FLIGHT,
+                                         .ops = ops,
+                                         .n_ops = ROUNDS,
+                                         .n_ranks = 2,
+                                         .n_rounds = ROUNDS};
     struct rf_method_env env = {.plan = &plan,
                                 .schedule = &schedule,
                                 .rank = rank->rank,

@@ -123,19 +123,19 @@ static bool may_start(const struct machine *machine, const struct rf_op *op)
 {
     const struct rf_schedule *schedule = machine->lab->schedule;
     bool serial = machine->lab->spec->serialize && op->src != op->dst;
-    bool stage = op->dst_mem == RF_MEM_STAGE && op->bucket >= RF_STAGE_SLOTS;
-    for (size_t i = 0; (serial || stage) && i < schedule->n_ops; i++) {
+    bool waits = op->group != RF_NO_GROUP && op->group >= schedule->in_flight;
+    for (size_t i = 0; (serial || waits) && i < schedule->n_ops; i++) {
         const struct rf_op *other = &schedule->ops[i];
         if (machine->done[i]) {
             continue;
         }
-        if (stage && other->src_mem == RF_MEM_STAGE && other->src == op->dst &&
-            other->bucket == op->bucket - RF_STAGE_SLOTS) {
-            return false;
+        if (other->src != op->src && other->src != op->dst &&
+            other->dst != op->src && other->dst != op->dst) {
+            continue;
         }
-        if (serial && other->src != other->dst && other->task < op->task &&
-            (other->src == op->src || other->src == op->dst ||
-             other->dst == op->src || other->dst == op->dst)) {
+        if ((waits && other->group < op->group &&
+             (op->group - other->group) % schedule->in_flight == 0) ||
+            (serial && other->src != other->dst && other->task < op->task)) {
             return false;
         }
     }

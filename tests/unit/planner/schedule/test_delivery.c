@@ -253,7 +253,7 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
         {"dep", .narrow = &op->dep, .unit = 1},
         {"round", .narrow = &op->round, .unit = 1},
         {"task", .narrow = &op->task, .unit = 1},
-        {"bucket", .narrow = &op->bucket, .unit = 1},
+        {"group", .narrow = &op->group, .unit = 1},
         {"source", .narrow = &op->src, .unit = 1},
         {"source's form", .form = &op->from},
         {"form", .form = &op->to},
@@ -376,7 +376,7 @@ LOOP_TEST(test_staging_memory_overwritten_too_early_is_found, N_WORLDS)
     for (size_t i = 0; i < schedule->deliveries->n; i++) {
         struct rf_op *op = &schedule->deliveries->of[i].op;
         const uint32_t round = op->round;
-        if (op->dst_mem != RF_MEM_STAGE || op->bucket < RF_STAGE_SLOTS) {
+        if (op->dst_mem != RF_MEM_STAGE || op->group < RF_IN_FLIGHT) {
             continue;
         }
         for (uint32_t by = 1; by <= round; by *= 2) {

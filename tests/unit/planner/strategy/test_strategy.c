@@ -272,7 +272,7 @@ TEST(test_strategy_gather_bounds_staging)
         RF_OK);
     uint32_t buckets = 0;
     for (size_t i = 0; i < lab.schedule->n_ops; i++) {
-        buckets = RF_MAX(buckets, lab.schedule->ops[i].bucket + 1);
+        buckets = RF_MAX(buckets, lab.schedule->ops[i].group + 1);
     }
     ck_assert_uint_ge(buckets, lab.model->bytes / 4096);
     ck_assert_uint_le(lab.schedule->stage_bytes[0], 2 * 4096);

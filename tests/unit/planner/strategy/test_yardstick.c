@@ -120,7 +120,7 @@ static void check_runs(const struct planned *lab,
         ck_assert_uint_lt(op->id, yardstick->n_world_ops);
         ck_assert_uint_lt(op->round, yardstick->n_rounds);
         ck_assert_uint_eq(op->dep, RF_NO_OP);
-        ck_assert_uint_eq(op->bucket, RF_NO_BUCKET);
+        ck_assert_uint_eq(op->group, RF_NO_GROUP);
         ck_assert_uint_eq(rf_box_elements(&op->box), items);
         ck_assert_uint_eq(op->src_stride[RF_BOX_DIMS - 1],
                           rf_form_item(op->from));

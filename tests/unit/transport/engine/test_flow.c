@@ -26,7 +26,7 @@ static uint32_t add(struct lab *lab, uint32_t src, uint32_t dst, uint32_t dep)
                                   .src = src,
                                   .dst = dst,
                                   .dep = dep,
-                                  .bucket = RF_NO_BUCKET,
+                                  .group = RF_NO_GROUP,
                                   .task = id,
                                   .src_mem = RF_MEM_TRAIN,
                                   .dst_mem = RF_MEM_INFER};
@@ -40,6 +40,7 @@ static void init(struct lab *lab, uint32_t n_ranks)
     lab->world.n_ranks = n_ranks;
     lab->world.ranks = lab->ranks;
     lab->schedule.ops = lab->ops;
+    lab->schedule.in_flight = RF_IN_FLIGHT;
 }
 
 static void build(struct lab *lab, bool serialize)
@@ -124,7 +125,7 @@ TEST(test_ops_wait_for_what_wrote_their_source)
     end(&lab);
 }
 
-/* Buckets 0, 1 and 2; bucket 0 has two readers; 0 and 2 share a slot. */
+/* Groups 0, 1 and 2; group 0 has two readers; 0 and 2 share a slot. */
 TEST(test_staging_waits_for_all_readers_of_its_slot)
 {
     struct lab lab;
@@ -133,14 +134,14 @@ TEST(test_staging_waits_for_all_readers_of_its_slot)
     for (uint32_t b = 0; b < 3; b++) {
         writers[b] = add(&lab, 0, 0, RF_NO_OP);
         lab.ops[writers[b]].dst_mem = RF_MEM_STAGE;
-        lab.ops[writers[b]].bucket = b;
+        lab.ops[writers[b]].group = b;
         readers[b] = add(&lab, 0, 0, writers[b]);
         lab.ops[readers[b]].src_mem = RF_MEM_STAGE;
-        lab.ops[readers[b]].bucket = b;
+        lab.ops[readers[b]].group = b;
     }
     readers[3] = add(&lab, 0, 0, writers[0]);
     lab.ops[readers[3]].src_mem = RF_MEM_STAGE;
-    lab.ops[readers[3]].bucket = 0;
+    lab.ops[readers[3]].group = 0;
     build(&lab, false);
     attach(&lab);
     ck_assert_uint_eq(needs(&lab, copy_of(&lab, writers[1])), 0);
@@ -200,7 +201,7 @@ TEST(test_sends_wait_for_admission_to_staging)
         lab.routes[i] = RF_ROUTE_LINK;
     }
     lab.ops[1].dst_mem = RF_MEM_STAGE;
-    lab.ops[1].bucket = 0;
+    lab.ops[1].group = 0;
     build(&lab, false);
     ck_assert_uint_eq(needs(&lab, lab.flow->of_op[0].send), 0);
     ck_assert_uint_eq(needs(&lab, lab.flow->of_op[1].send), 1);

@@ -40,7 +40,7 @@ static void init(struct lab *lab)
                              .src = pairs[i].src,
                              .dst = pairs[i].dst,
                              .dep = RF_NO_OP,
-                             .bucket = RF_NO_BUCKET,
+                             .group = RF_NO_GROUP,
                              .task = i,
                              .dst_mem = RF_MEM_INFER,
                              .from = {RF_U8},
@@ -55,6 +55,7 @@ static void init(struct lab *lab)
         lab->rank_send[op->src]++;
     }
     lab->schedule = (struct rf_schedule){.ops = lab->ops,
+                                         .in_flight = RF_IN_FLIGHT,
                                          .n_ops = N_OPS,
                                          .rank_send = lab->rank_send,
                                          .n_ranks = N_RANKS};

@@ -159,6 +159,9 @@ static void put_op(struct rf_trace_file *file, const struct timeline *line,
     if (line->kind->names_parts) {
         fprintf(file->to, ", \"round\": %" PRIu32, op.round);
     }
+    if (op.group != RF_NO_GROUP) {
+        fprintf(file->to, ", \"group\": %" PRIu32, op.group);
+    }
     if (line->kind->names_parts && op.family != RF_NONE) {
         fputs(", \"tensor\": ", file->to);
         put_text(file, scenario->plan->model->families[op.family].name);

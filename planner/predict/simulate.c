@@ -254,10 +254,14 @@ static double latency_of(const struct rf_simulation *b,
 /* Chooses as many turns as there is room for. */
 static void choose_turns(struct rf_simulation *b)
 {
+    const struct rf_spec *spec = b->env->plan->spec;
     uint32_t most = 0;
-    if (!b->env->plan->spec->serialize) {
+    if (!spec->serialize) {
+        b->turn_slots =
+            spec->group.by != RF_GROUP_NOTHING ? spec->group.in_flight : 0;
         return;
     }
+    b->turn_slots = 1;
     for (size_t i = 0; i < b->n_items; i++) {
         most = RF_MAX(most, rf_simulation_op(b, i)->task);
     }
@@ -410,7 +414,8 @@ static struct turn_job *list_places(const struct rf_simulation *b, size_t *n)
     *n = 0;
     for (size_t f = 0; f < b->n_flows; f++) {
         const struct rf_simulated_flow *flow = &b->flows[f];
-        const bool waits = flow->turn > 0 && flow->src != flow->dst;
+        const bool waits =
+            flow->turn > 0 && (b->tasks_a_turn == 0 || flow->src != flow->dst);
         for (uint32_t j = 0; waits && j < flow->n_jobs; j++) {
             const uint32_t job = (uint32_t)flow->first_job + j;
             places[(*n)++] = (struct turn_job){flow->src, flow->turn, job};
@@ -421,27 +426,31 @@ static struct turn_job *list_places(const struct rf_simulation *b, size_t *n)
     return places;
 }
 
-/* Puts a job without needs between two turns of a rank: it waits for all of one
- * turn, and all of the next wait for it. */
+/* Puts a job without needs between a rank's turn and the next in its slot: it
+ * waits for all of the one, and all of the other wait for it. */
 static void take_turns(struct rf_simulation *b)
 {
+    uint32_t between[RF_IN_FLIGHT_MAX];
     size_t n, end;
     struct turn_job *places = list_places(b, &n);
-    uint32_t between = NO_FLOW;
     b->jobs = rf_xrealloc(b->jobs, b->n_jobs + n, sizeof(*b->jobs));
     for (size_t first = 0; first < n; first = end) {
         const struct turn_job *turn = &places[first];
-        uint32_t next = (uint32_t)b->n_jobs;
+        const uint32_t next = (uint32_t)b->n_jobs;
+        uint32_t *slot = &between[turn->turn % b->turn_slots];
+        if (first == 0 || places[first - 1].rank != turn->rank) {
+            memset(between, 0xff, sizeof(between)); /* NO_FLOW */
+        }
         b->jobs[b->n_jobs++] = (struct rf_job){.n_needs = 0};
         for (end = first; end < n && places[end].rank == turn->rank &&
                           places[end].turn == turn->turn;
              end++) {
-            if (between != NO_FLOW) {
-                add_wait(b, places[end].job, between);
+            if (*slot != NO_FLOW) {
+                add_wait(b, places[end].job, *slot);
             }
             add_wait(b, next, places[end].job);
         }
-        between = end < n && places[end].rank == turn->rank ? next : NO_FLOW;
+        *slot = next;
     }
     free(places);
 }
@@ -510,7 +519,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     rf_simulation_find_rings(&b);
     count_copiers(&b);
     make_jobs(&b);
-    if (b.tasks_a_turn > 0) {
+    if (b.turn_slots > 0) {
         take_turns(&b);
     }
     status = run(&b, out, err);

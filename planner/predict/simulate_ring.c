@@ -69,7 +69,7 @@ static void list_rings(const struct rf_simulation *b,
     for (size_t i = 0; all != NULL && i < all->n; i++) {
         const struct rf_delivery_route *route = rf_route_of(all, &all->of[i]);
         struct ring ring = {.item = i,
-                            .turn = rf_simulation_turn(b, all->of[i].op.task)};
+                            .turn = rf_simulation_turn(b, &all->of[i].op)};
         rf_hash_init(&ring.to);
         for (uint32_t s = 0; s < route->n && route->kind == RF_ROUTE_RING;
              s++) {

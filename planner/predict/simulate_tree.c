@@ -68,7 +68,7 @@ static size_t item_before(const struct rf_simulation *b, size_t item)
 
 static uint32_t turn_of(const struct rf_simulation *b, size_t item)
 {
-    return rf_simulation_turn(b, rf_simulation_op(b, item)->task);
+    return rf_simulation_turn(b, rf_simulation_op(b, item));
 }
 
 static bool is_tree(const struct rf_simulation *b, size_t item, bool takes)
@@ -175,7 +175,9 @@ static void add_hop(struct rf_simulation *b, struct group *group, uint32_t src,
         .src = src,
         .dst = dst,
         .after = group->takes ? RF_AFTER_STAGE : after,
-        .turn = src == dst && !group->takes ? 0 : group->turn};
+        .turn = src == dst && !group->takes && b->tasks_a_turn > 0
+                    ? 0
+                    : group->turn};
     uint32_t flow = b->items[group->members[0]].flow; /* of its first hop */
     if (group->n_hops > 0 || flow == NO_FLOW) {
         flow = rf_simulation_flow(b, &key);

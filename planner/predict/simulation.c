@@ -16,9 +16,13 @@ const struct rf_op *rf_simulation_op(const struct rf_simulation *b, size_t item)
                                         : &schedule->ops[item];
 }
 
-uint32_t rf_simulation_turn(const struct rf_simulation *b, uint32_t task)
+uint32_t rf_simulation_turn(const struct rf_simulation *b,
+                            const struct rf_op *op)
 {
-    return b->tasks_a_turn == 0 ? 0 : task / b->tasks_a_turn + 1;
+    if (b->turn_slots == 0) {
+        return 0;
+    }
+    return (b->tasks_a_turn > 0 ? op->task / b->tasks_a_turn : op->group) + 1;
 }
 
 bool rf_simulation_crosses(const struct rf_simulation *b, uint32_t src,

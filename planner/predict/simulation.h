@@ -19,7 +19,8 @@ struct rf_simulated_flow {
     uint32_t src, dst;
     uint32_t after; /* the flow that it forwards, or its distance from the first
                        copy in steps; or see RF_AFTER_STAGE */
-    uint32_t turn;  /* with "serialize": its turn at its ranks, else 0 */
+    uint32_t turn;  /* with "serialize": its turn at its ranks; with "group":
+                       its group, from 1; else 0 */
     uint32_t turns; /* that its ops take, at least 1 */
     uint32_t n_jobs;
     uint32_t next;         /* in its bucket */
@@ -58,16 +59,17 @@ struct rf_simulation {
     struct rf_in_place_set covered; /* with RF_LEFT_COVERED */
     uint32_t *n_ranks;              /* per node */
     uint32_t *n_copiers;   /* per node: copying ranks; 0 unless RF_COPIER_DST */
-    uint32_t tasks_a_turn; /* 0: ranks take no turns */
+    uint32_t turn_slots;   /* turns under way at a rank; 0: there are none */
+    uint32_t tasks_a_turn; /* 0: turns are groups, also of local copies */
     struct rf_ring_flows *rings; /* see simulate_ring.c */
 };
 
 /* The item's op or, of a delivery, what its ops have in common. */
 const struct rf_op *rf_simulation_op(const struct rf_simulation *b,
                                      size_t item);
-/* With "serialize": the turn of an op between ranks, numbered from 1 in the
- * order of its ranks' turns; else 0. */
-uint32_t rf_simulation_turn(const struct rf_simulation *b, uint32_t task);
+/* The turn of an op's flow. */
+uint32_t rf_simulation_turn(const struct rf_simulation *b,
+                            const struct rf_op *op);
 
 /* The index of the flow with that source, destination, `after` and turn, which
  * is added unless it exists. */

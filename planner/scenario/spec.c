@@ -294,6 +294,20 @@ static json_t *write_update(const void *in, const struct rf_spec_nodes *nodes)
     return update->given ? rf_update_spec_write(update, nodes) : NULL;
 }
 
+static enum rf_status read_group(const struct rf_jnode *node, void *out,
+                                 const struct rf_spec_nodes *nodes,
+                                 struct rf_err *err)
+{
+    const struct rf_jnode group = rf_jnode_get(node, "group");
+    return rf_group_spec_read(&group, &((struct rf_spec *)out)->group, nodes,
+                              err);
+}
+
+static json_t *write_group(const void *in, const struct rf_spec_nodes *nodes)
+{
+    return rf_group_spec_write(&((const struct rf_spec *)in)->group, nodes);
+}
+
 /* Which travels of an update, dense or not. */
 static json_t *write_encoding(const void *in, const struct rf_spec_nodes *nodes)
 {
@@ -345,6 +359,8 @@ const struct rf_spec_field rf_spec_fields[] = {
     {"bucket_bytes", RF_SPEC_U64, AT(bucket_bytes), .least = MIN_BUCKET_BYTES,
      .most = MAX_BUCKET_BYTES, .standard = UINT64_C(64) << 20},
     {"chunk_bytes", RF_SPEC_U64, AT(chunk_bytes), .most = MAX_BUCKET_BYTES},
+    {"group", RF_SPEC_OBJECT, .keys = rf_group_fields, .read = read_group,
+     .write = write_group},
     {"disk", RF_SPEC_OBJECT, .keys = disk_fields, .write = write_disk},
     {"ucx", RF_SPEC_OBJECT, .optional = true, .keys = ucx_fields},
     {"update", RF_SPEC_OBJECT, .keys = rf_update_fields, .read = read_update,

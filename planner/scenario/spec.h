@@ -12,6 +12,7 @@
 #include "common/err.h"
 #include "common/json.h"
 #include "planner/scenario/spec_side.h"
+#include "planner/scenario/spec_group.h"
 #include "planner/scenario/spec_update.h"
 
 enum rf_mode { RF_COLOCATED, RF_DISAGGREGATED };
@@ -109,7 +110,8 @@ struct rf_spec {
     bool yardstick;          /* measured with every iteration */
     uint64_t bucket_bytes;   /* limit of staging memory */
     uint64_t chunk_bytes; /* forwarding granularity; 0: chosen by the planner */
-    char *disk_folder;    /* method disk; NULL otherwise */
+    struct rf_group_spec group;
+    char *disk_folder; /* method disk; NULL otherwise */
     bool disk_fsync, disk_drop_cache;
     bool ucx_gets; /* method ucx: destinations read; else sources write */
     struct rf_update_spec update;

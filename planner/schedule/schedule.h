@@ -32,10 +32,6 @@
 #include "planner/plan/plan.h"
 #include "planner/schedule/op.h"
 
-/* Groups in flight by default, and at most. */
-#define RF_IN_FLIGHT 2
-#define RF_IN_FLIGHT_MAX 16
-
 struct rf_deliveries;
 
 struct rf_schedule {

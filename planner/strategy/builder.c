@@ -34,6 +34,24 @@ struct rf_op_end rf_op_end_of_piece(const struct rf_builder *builder,
     };
 }
 
+uint32_t rf_builder_groups(const struct rf_builder *builder)
+{
+    return RF_MAX(builder->groups->n, 1);
+}
+
+void rf_builder_begin_group(struct rf_builder *builder, uint32_t group)
+{
+    builder->group = builder->groups->n > 0 ? group : RF_NO_GROUP;
+    builder->first_round = builder->schedule->n_rounds;
+}
+
+bool rf_builder_part(const struct rf_builder *builder, uint32_t family,
+                     const struct rf_box *box, size_t *at, struct rf_box *out)
+{
+    return rf_tensor_groups_part(builder->groups, builder->group, family, box,
+                                 at, out);
+}
+
 void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
                      const char *text)
 {
@@ -158,7 +176,7 @@ void rf_builder_make(const struct rf_builder *builder,
     op.src = src->rank;
     op.dst = dst->rank;
     op.dep = step->dep;
-    op.group = step->group;
+    op.group = builder->group;
     op.round = step->round;
     op.task = step->task;
     op.family = step->family;
@@ -185,7 +203,8 @@ void rf_builder_add(struct rf_builder *builder, struct rf_op *op)
     if (!rf_builder_number(builder, 1, &op->id)) {
         return;
     }
-    op->id = builder->ids != NULL ? builder->ids[op->id] : op->id;
+    op->id = builder->ids != NULL ? builder->ids[op->id - builder->first_id]
+                                  : op->id;
     rf_builder_keep(builder, op);
     schedule->n_rounds = RF_MAX(schedule->n_rounds, op->round + 1);
     rf_schedule_count(schedule, builder->world, op->src, op->dst, 1,
@@ -213,8 +232,9 @@ void rf_builder_occupy(struct rf_builder *builder, uint32_t src, uint32_t dst,
 uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,
                           uint32_t dst)
 {
-    if (!builder->spec->serialize || src == dst) {
-        return 0;
-    }
-    return RF_MAX(builder->next_round[src], builder->next_round[dst]);
+    const uint32_t free =
+        RF_MAX(builder->next_round[src], builder->next_round[dst]);
+    return builder->spec->serialize && src != dst
+               ? RF_MAX(builder->first_round, free)
+               : builder->first_round;
 }

@@ -147,9 +147,9 @@ uint32_t rf_builder_route_round(const struct rf_builder *builder,
     const struct rf_deliveries *all = builder->schedule->deliveries;
     const struct rf_delivery_route *of = &all->routes[route];
     const struct rf_stop *stops = rf_route_stops(all, of);
-    uint32_t round = 0;
+    uint32_t round = builder->first_round;
     if (builder->spec->serialize) {
-        round = builder->next_round[of->from];
+        round = RF_MAX(round, builder->next_round[of->from]);
         for (uint32_t i = 0; i < of->n; i++) {
             round = RF_MAX(round, builder->next_round[stops[i].at.rank]);
         }

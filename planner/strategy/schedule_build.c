@@ -34,17 +34,24 @@ static enum rf_status build(const struct rf_plan *plan, uint32_t node,
                             uint64_t max_ops, struct rf_schedule **out,
                             struct rf_err *err)
 {
+    struct rf_tensor_groups groups;
     struct rf_builder builder = {
         .plan = plan,
         .world = plan->world,
         .spec = plan->spec,
         .node = node,
         .max_ops = max_ops,
+        .groups = &groups,
+        .group = RF_NO_GROUP,
         .chunk_bytes = plan->spec->chunk_bytes,
         .err = err,
     };
     *out = NULL;
+    rf_tensor_groups_make(plan, &groups);
     builder.schedule = rf_schedule_create(plan->world);
+    if (groups.n > 0) {
+        builder.schedule->in_flight = plan->spec->group.in_flight;
+    }
     builder.next_round =
         rf_xcalloc(RF_MAX(plan->world->n_ranks, 1), sizeof(uint32_t));
     if (plan->spec->strategy == RF_STRATEGY_AUTO) {
@@ -53,6 +60,7 @@ static enum rf_status build(const struct rf_plan *plan, uint32_t node,
     } else {
         builders[plan->spec->strategy](&builder);
     }
+    rf_tensor_groups_free(&groups);
     free(builder.next_round);
     free(builder.routes);
     free(builder.near);

@@ -10,6 +10,7 @@
 #define RF_PLANNER_STRATEGY_STRATEGY_H
 
 #include "planner/layout/box.h"
+#include "planner/plan/tensor_groups.h"
 #include "planner/schedule/delivery.h"
 #include "planner/schedule/schedule.h"
 
@@ -25,8 +26,12 @@ struct rf_builder {
                                      deliveries visit */
     bool full;
     uint32_t node;       /* keep this node's ops; RF_NONE: all */
-    const uint32_t *ids; /* of the ops in order of emission; NULL: ascending
-                            from 0 */
+    const uint32_t *ids; /* of the ops from first_id on in order of emission;
+                            NULL: ascending */
+    uint32_t first_id;
+    const struct rf_tensor_groups *groups; /* of the scenario */
+    uint32_t group;                        /* of ops now made */
+    uint32_t first_round;                  /* that they may have */
     uint32_t next_task;
     uint32_t *next_round;          /* by world rank: its first free round */
     uint64_t chunk_bytes;          /* forwarding granularity */
@@ -57,8 +62,17 @@ struct rf_op_end rf_op_end_of_piece(const struct rf_builder *builder,
 struct rf_op_draft {
     uint32_t family;
     struct rf_box box;
-    uint32_t dep, group, round, task;
+    uint32_t dep, round, task;
 };
+
+/* The number of groups in which the scenario moves tensors, at least 1. */
+uint32_t rf_builder_groups(const struct rf_builder *builder);
+/* Begins the group of that number: its ops have rounds after those so far. */
+void rf_builder_begin_group(struct rf_builder *builder, uint32_t group);
+/* The parts of a box that are in the group begun last, one per call; *at begins
+ * as 0. False after the last. */
+bool rf_builder_part(const struct rf_builder *builder, uint32_t family,
+                     const struct rf_box *box, size_t *at, struct rf_box *out);
 
 /* Makes an op without an id. */
 void rf_builder_make(const struct rf_builder *builder,
@@ -80,8 +94,8 @@ void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op);
  * max_ops. */
 bool rf_builder_has_room(struct rf_builder *builder, uint64_t n);
 
-/* The round for an op of `src` and `dst` without dependency: 0 unless
- * serialised, then the first in which both are free. */
+/* The round for an op of `src` and `dst` without dependency: the group's first
+ * unless serialised, then the first in which both are free. */
 uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,
                           uint32_t dst);
 
@@ -102,8 +116,7 @@ uint32_t rf_builder_stop(struct rf_builder *builder, const struct rf_holder *at,
  * schedule forgets it if it is the last: end routes in reverse order. */
 void rf_builder_end_route(struct rf_builder *builder, uint32_t route);
 
-/* The first round in which all ranks of a route are free; 0 unless serialised.
- */
+/* The same for all ranks of a route. */
 uint32_t rf_builder_route_round(const struct rf_builder *builder,
                                 uint32_t route);
 

@@ -83,6 +83,24 @@ static bool take_box(const struct rf_box *whole, uint64_t *at, uint64_t room,
     return true;
 }
 
+/* Adds a slab to its group, which has `used` bytes so far; returns the new
+ * number. */
+static uint64_t add_slab(struct gather *gather, const struct slab *of,
+                         uint64_t used)
+{
+    const uint32_t item =
+        rf_form_item(rf_plan_wire(gather->builder->plan, of->family));
+    struct slab slab = *of;
+    slab.offset = used;
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        slab.stride[d] = rf_box_step(&slab.box, d) * item;
+    }
+    used += rf_box_elements(&slab.box) * item;
+    gather->slot_bytes = RF_MAX(gather->slot_bytes, used);
+    RF_PUSH(gather->slabs, gather->n_slabs, gather->slabs_capacity, slab);
+    return rf_align_up(used, SLAB_ALIGN);
+}
+
 /* Packs a whole family into groups, from (*group, *used) on. */
 static void pack_family(struct gather *gather, uint32_t family, uint32_t *group,
                         uint64_t *used)
@@ -95,7 +113,7 @@ static void pack_family(struct gather *gather, uint32_t family, uint32_t *group,
     bool cut = rf_box_step(&whole, RF_DIM_TENSOR - 1) > capacity / item;
     uint64_t at[RF_BOX_DIMS] = {0};
     while (at[0] < whole.extent[0]) {
-        struct slab slab = {.family = family, .offset = *used};
+        struct slab slab = {.family = family};
         uint64_t room = *used < capacity ? (capacity - *used) / item : 0;
         if (!take_box(&whole, at, room, cut, &slab.box)) {
             ++*group;
@@ -103,29 +121,46 @@ static void pack_family(struct gather *gather, uint32_t family, uint32_t *group,
             continue;
         }
         slab.group = *group;
-        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            slab.stride[d] = rf_box_step(&slab.box, d) * item;
-        }
-        uint64_t end = *used + rf_box_elements(&slab.box) * item;
-        gather->slot_bytes = RF_MAX(gather->slot_bytes, end);
-        *used = rf_align_up(end, SLAB_ALIGN);
-        RF_PUSH(gather->slabs, gather->n_slabs, gather->slabs_capacity, slab);
+        *used = add_slab(gather, &slab, *used);
     }
 }
 
-/* Packs all that the inference side needs; returns the group count. */
-static uint32_t pack(struct gather *gather)
+/* Packs the scenario's groups, or else forms groups of at most bucket_bytes. */
+static void pack_families(struct gather *gather, const bool *needed)
 {
+    const struct rf_tensor_groups *groups = gather->builder->groups;
+    const uint32_t n_families = gather->builder->plan->model->n_families;
     uint32_t group = 0;
     uint64_t used = 0;
-    for (size_t u = 0; u < gather->units.n; u++) {
-        uint32_t family = gather->units.of[u].family;
-        if (u == 0 || family != gather->units.of[u - 1].family) {
-            pack_family(gather, family, &group, &used);
+    for (size_t i = 0; i < groups->n_slices; i++) {
+        const struct rf_group_slice *slice = &groups->slices[i];
+        const struct slab slab = {
+            .family = slice->family, .group = slice->group, .box = slice->box};
+        if (needed[slab.family]) {
+            used = add_slab(gather, &slab, slab.group == group ? used : 0);
+            group = slab.group;
         }
     }
+    for (uint32_t f = 0; f < n_families && groups->n == 0; f++) {
+        if (needed[f]) {
+            pack_family(gather, f, &group, &used);
+        }
+    }
+}
+
+/* Packs all that the inference side needs; returns the number of groups. */
+static uint32_t pack(struct gather *gather)
+{
+    bool *needed =
+        rf_xcalloc(gather->builder->plan->model->n_families, sizeof(*needed));
+    for (size_t u = 0; u < gather->units.n; u++) {
+        needed[gather->units.of[u].family] = true;
+    }
+    pack_families(gather, needed);
+    free(needed);
     gather->slot_bytes = rf_align_up(gather->slot_bytes, SLAB_ALIGN);
-    return gather->n_slabs > 0 ? group + 1 : 0;
+    return gather->n_slabs > 0 ? gather->slabs[gather->n_slabs - 1].group + 1
+                               : 0;
 }
 
 static uint32_t slot_of(const struct gather *gather, uint32_t group)
@@ -288,7 +323,6 @@ static uint32_t gather_part(struct gather *gather, const struct slab *slab,
     const struct rf_op_draft step = {.family = slab->family,
                                      .box = *box,
                                      .dep = RF_NO_OP,
-                                     .group = slab->group,
                                      .round = RF_MAX(round, first_round),
                                      .task = builder->next_task};
     struct part part = {
@@ -378,6 +412,7 @@ static void move_group(struct gather *gather, size_t first, size_t end)
     uint32_t slot = slot_of(gather, gather->slabs[first].group);
     uint32_t start = gather->slot_end[slot], gathered = start;
     size_t u = 0;
+    gather->builder->group = gather->slabs[first].group;
     gather->n_parts = 0;
     for (size_t s = first; s < end; s++) {
         const struct slab *slab = &gather->slabs[s];

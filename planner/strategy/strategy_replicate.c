@@ -385,7 +385,6 @@ static struct rf_delivery make_delivery(const struct replication *maker,
     const struct rf_op_draft step = {.family = family_of(maker, work),
                                      .box = box_of(maker, work),
                                      .dep = RF_NO_OP,
-                                     .group = RF_NO_GROUP,
                                      .round =
                                          rf_builder_route_round(builder, route),
                                      .task = builder->next_task++};
@@ -414,7 +413,7 @@ static void keep_pace(const struct replication *maker,
     const struct rf_stop *stops = rf_route_stops(all, route);
     const uint32_t chunks = (uint32_t)rf_delivery_chunks(delivery);
     uint32_t *next = maker->builder->next_round;
-    uint32_t from = route->from, base = 0;
+    uint32_t from = route->from, base = maker->builder->first_round;
     for (uint32_t i = 0; i < n_heads; from = stops[i++].at.rank) {
         base = RF_MAX(base, next[from] > i ? next[from] - i : 0);
     }
@@ -561,27 +560,63 @@ static void emit_works(struct replication *maker, const uint32_t *order)
     free(parts);
 }
 
+/* Serves all unit tasks of `maker`. */
+static void serve(struct replication *maker)
+{
+    struct rf_builder *builder = maker->builder;
+    maker->node_bytes = rf_xcalloc(builder->world->n_nodes, sizeof(uint64_t));
+    maker->node_works = rf_xcalloc(builder->world->n_nodes, sizeof(uint32_t));
+    make_works(maker);
+    uint32_t *order = rf_xcalloc(maker->works.n, sizeof(*order));
+    rf_order_choose(builder->world, builder->spec->balance,
+                    &builder->plan->priv->weights, builder->spec->serialize,
+                    &maker->works, order);
+    emit_works(maker, order);
+    free(order);
+    free(maker->far);
+    free(maker->node_bytes);
+    free(maker->node_works);
+    rf_works_free(&maker->works);
+}
+
+/* The parts of unit tasks that are in the builder's group; holders are shared.
+ */
+static struct rf_unit_tasks units_of_group(const struct rf_builder *builder,
+                                           const struct rf_unit_tasks *all)
+{
+    struct rf_unit_tasks parts = {.holders = all->holders,
+                                  .n_holders = all->n_holders};
+    for (size_t u = 0; u < all->n; u++) {
+        struct rf_unit_task part = all->of[u];
+        size_t at = 0;
+        while (rf_builder_part(builder, part.family, &all->of[u].box, &at,
+                               &part.box)) {
+            RF_PUSH(parts.of, parts.n, parts.capacity, part);
+        }
+    }
+    return parts;
+}
+
 void rf_strategy_replicate(struct rf_builder *builder)
 {
-    struct replication maker = {.builder = builder};
+    struct rf_unit_tasks all;
     enum rf_status status =
-        rf_unit_tasks_build(builder->plan, &maker.units, builder->err);
+        rf_unit_tasks_build(builder->plan, &all, builder->err);
     if (status != RF_OK) {
         builder->status = status;
         return;
     }
-    maker.node_bytes = rf_xcalloc(builder->world->n_nodes, sizeof(uint64_t));
-    maker.node_works = rf_xcalloc(builder->world->n_nodes, sizeof(uint32_t));
-    make_works(&maker);
-    uint32_t *order = rf_xcalloc(maker.works.n, sizeof(*order));
-    rf_order_choose(builder->world, builder->spec->balance,
-                    &builder->plan->priv->weights, builder->spec->serialize,
-                    &maker.works, order);
-    emit_works(&maker, order);
-    free(order);
-    free(maker.far);
-    free(maker.node_bytes);
-    free(maker.node_works);
-    rf_works_free(&maker.works);
-    rf_unit_tasks_free(&maker.units);
+    for (uint32_t g = 0;
+         g < rf_builder_groups(builder) && builder->status == RF_OK; g++) {
+        struct replication maker = {.builder = builder, .units = all};
+        rf_builder_begin_group(builder, g);
+        if (builder->group != RF_NO_GROUP) {
+            maker.units = units_of_group(builder, &all);
+        }
+        serve(&maker);
+        if (builder->group != RF_NO_GROUP) {
+            free(maker.units.of);
+        }
+    }
+    rf_unit_tasks_free(&all);
 }

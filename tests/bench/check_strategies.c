@@ -1,9 +1,10 @@
 /*
  * Every strategy with every method of host memory on all mesh pairs of
  * tests/lib/mesh_pairs.c, in one node and over three, each byte compared with
- * the pattern; and with every encoding of changes and width of elements, on one
- * of these pairs after the other. A combination that cannot work has to be refused before anything
- * starts, with the reason, and is counted apart.
+ * the pattern; and with every encoding of changes and width of elements, and in
+ * groups, on one of these pairs after the other. A combination that cannot work
+ * has to be refused before anything starts, with the reason, and is counted
+ * apart.
  *
  *     check-strategies [JOBS [TEXT]]     only combinations with TEXT in
  *                                        the name
@@ -37,7 +38,8 @@ struct trial {
     enum rf_strategy strategy;
     uint32_t n_nodes;
     enum rf_encoding encoding;
-    char name[256];
+    const char *group; /* NULL: none */
+    char name[320];
 };
 
 /* In memory that all processes share. */
@@ -53,6 +55,15 @@ static const uint32_t n_strategies = RF_STRATEGIES;
 /* One of each width. */
 static const enum rf_dtype dtypes[] = {RF_U8, RF_BF16, RF_F32, RF_F64};
 
+static const char *const groups[] = {
+    "{\"by\": \"layer\"}",
+    "{\"by\": \"layer\", \"serial_pp\": true, \"in_flight\": 1}",
+    "{\"by\": \"layers:2\", \"in_flight\": 3}",
+    "{\"by\": \"bytes:16KiB\", \"serial_pp\": true}",
+    "{\"by\": \"bytes:40kB\", \"in_flight\": 1}",
+};
+#define MESHES_A_GROUP 12
+
 /* Everything that can be named, as far as this machine can run it. */
 static void list_axes(void)
 {
@@ -66,12 +77,14 @@ static void list_axes(void)
 }
 
 /* Rounds over methods, strategies and worlds: one on each mesh pair, then one
- * with each encoding of each width. */
+ * with each encoding of each width, then some with each way to form groups. */
+#define WIDTH_ROUNDS ((uint32_t)((RF_ENCODINGS - 1) * RF_ARRAY_SIZE(dtypes)))
+#define GROUP_ROUNDS ((uint32_t)(RF_ARRAY_SIZE(groups) * MESHES_A_GROUP))
+
 static uint32_t count_trials(void)
 {
     const uint32_t rounds =
-        (uint32_t)(mesh_case_count() +
-                   (RF_ENCODINGS - 1) * RF_ARRAY_SIZE(dtypes));
+        (uint32_t)mesh_case_count() + WIDTH_ROUNDS + GROUP_ROUNDS;
     return rounds * n_methods * n_strategies * 2;
 }
 
@@ -84,7 +97,11 @@ static void trial_at(uint32_t i, struct trial *out)
     mesh_case_at(round < n_meshes ? round : (7 * round + i) % n_meshes, true,
                  &out->mesh);
     out->encoding = RF_ENCODING_DENSE;
-    if (round >= n_meshes) {
+    out->group = NULL;
+    if (round >= n_meshes + WIDTH_ROUNDS) {
+        out->encoding = (enum rf_encoding)(i % RF_ENCODINGS);
+        out->group = groups[way % RF_ARRAY_SIZE(groups)];
+    } else if (round >= n_meshes) {
         out->encoding = (enum rf_encoding)(1 + way / RF_ARRAY_SIZE(dtypes));
         out->mesh.dtype = rf_dtype_name(dtypes[way % RF_ARRAY_SIZE(dtypes)]);
     }
@@ -93,10 +110,11 @@ static void trial_at(uint32_t i, struct trial *out)
     out->strategy = (enum rf_strategy)(i % n_strategies);
     out->method = methods[i / n_strategies % n_methods];
     mesh_case_name(&out->mesh, mesh, sizeof(mesh));
-    snprintf(out->name, sizeof(out->name), "%s, %s, %u %s, %s: %s",
+    snprintf(out->name, sizeof(out->name), "%s, %s, %u %s, %s, %s: %s",
              out->method->name, rf_strategy_name(out->strategy), out->n_nodes,
              out->n_nodes == 1 ? "node" : "nodes",
-             rf_encoding_name(out->encoding), mesh);
+             rf_encoding_name(out->encoding),
+             out->group != NULL ? out->group : "no groups", mesh);
 }
 
 static bool fails(const struct trial *trial, const char *why)
@@ -109,7 +127,7 @@ static bool fails(const struct trial *trial, const char *why)
 static enum rf_status plan_trial(const struct trial *trial, const char *folder,
                                  struct planned *out)
 {
-    char members[512], scenario[1280];
+    char members[512], scenario[1408];
     uint32_t slots[N_NODES] = {0}, need, total;
     enum rf_status status;
     mesh_case_members(&trial->mesh, members, sizeof(members));
@@ -117,9 +135,11 @@ static enum rf_status plan_trial(const struct trial *trial, const char *folder,
              "{\"name\": \"trial\", %s, \"method\": \"%s\", \"strategy\":"
              " \"%s\", \"bucket_bytes\": 65536, \"chunk_bytes\": 4096,"
              " \"disk\": {\"folder\": \"%s\"}, \"update\": {\"density\": 0.1},"
-             " \"encoding\": \"%s\"}",
+             " \"encoding\": \"%s\"%s%s}",
              members, trial->method->name, rf_strategy_name(trial->strategy),
-             folder, rf_encoding_name(trial->encoding));
+             folder, rf_encoding_name(trial->encoding),
+             trial->group != NULL ? ", \"group\": " : "",
+             trial->group != NULL ? trial->group : "");
     status = planned_make(out, trial->mesh.model, scenario, NULL, 0);
     if (status != RF_OK) {
         return status;
@@ -269,9 +289,10 @@ static bool sum_up(const struct board *board, uint32_t n, int64_t started_ns)
                methods[i]->name, passed[i], refused[i]);
     }
     printf("%zu mesh pairs and modes, %u strategies, worlds of 1 and %d nodes, "
-           "%d encodings, %zu widths, %.0f s\n",
+           "%d encodings, %zu widths, %zu ways to form groups, %.0f s\n",
            mesh_case_count(), n_strategies, N_NODES, RF_ENCODINGS - 1,
-           RF_ARRAY_SIZE(dtypes), (double)(rf_now_ns() - started_ns) / 1e9);
+           RF_ARRAY_SIZE(dtypes), RF_ARRAY_SIZE(groups),
+           (double)(rf_now_ns() - started_ns) / 1e9);
     printf("%u passed, %u failed, %u refused\n", counts[PASSED], counts[FAILED],
            counts[REFUSED]);
     free(passed);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/compiler.h"
+#include "common/mem.h"
 #include "planner/predict/simulate.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
@@ -270,6 +271,42 @@ LOOP_TEST(test_simulate_fills_chains_like_single_ops, RF_ARRAY_SIZE(relayed))
         ck_assert_msg(found >= 0.92 * exact && found <= 1.03 * exact,
                       "%s from %u x %u: %.4f ms instead of %.4f", of.strategy,
                       of.from, of.slots, found, exact);
+    }
+}
+
+/* Four training stages to four replicas, each of these on a node of its own: all
+ * links are busy if each group has a layer of every stage; if stages follow one
+ * another, only one link out at a time. */
+LOOP_TEST(test_simulate_moves_groups_like_single_ops, 2)
+{
+    const uint32_t slots[] = {1, 1, 1, 1, 1, 1, 1, 1};
+    static const char *const strategies[] = {"send_recv", "broadcast"};
+    double ms[2][2]; /* by in_flight, serial */
+    for (unsigned i = 0; i < 4; i++) {
+        AUTO_FREE char *scenario = rf_xasprintf(
+            "{'mode': 'disaggregated', 'train': {'pp': 4}, 'infer': {'dp': 4}, "
+            "'strategy': '%s', 'group': {'by': 'layer', 'in_flight': %u, "
+            "'serial_pp': %s}}",
+            strategies[_i], 1 + i / 2, i % 2 == 1 ? "true" : "false");
+        AUTO(planned) lab;
+        double exact;
+        assert_ok(
+            lab_make(&lab,
+                     "{'megatron': {'num_layers': 32, 'hidden_size': 512, "
+                     "'num_attention_heads': 8, 'vocab_size': 512, "
+                     "'untie_embeddings_and_output_weights': true}}",
+                     scenario, slots, 8),
+            lab.err);
+        exact = lab_time(&lab, 1e6);
+        ms[i / 2][i % 2] = lab_ms(&lab, lab.schedule, 0);
+        ck_assert_msg(ms[i / 2][i % 2] >= 0.95 * exact &&
+                          ms[i / 2][i % 2] <= 1.15 * exact,
+                      "%s: %.4f ms instead of %.4f", scenario, ms[i / 2][i % 2],
+                      exact);
+    }
+    for (unsigned i = 0; i < 2 && _i == 0; i++) {
+        ck_assert_double_ge(ms[i][1] / ms[i][0], 3.5);
+        ck_assert_double_le(ms[i][1] / ms[i][0], 4.5);
     }
 }
 

@@ -85,9 +85,26 @@ static bool has_turn(struct links *links, uint32_t rank, uint32_t task)
     return *next == links->n_of_rank[rank] || ops[queue[*next]].task == task;
 }
 
+/* Rule 2 at one rank, for ops between ranks of scenarios with groups. */
+static bool has_slot(const struct links *links, uint32_t rank,
+                     const struct rf_op *op)
+{
+    const struct rf_schedule *schedule = links->lab->schedule;
+    for (size_t i = links->rank_next[rank]; i < links->n_of_rank[rank]; i++) {
+        const struct rf_op *other = &schedule->ops[links->of_rank[rank][i]];
+        if (!links->done[other->id] && other->group < op->group &&
+            (op->group - other->group) % schedule->in_flight == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool may_start(struct links *links, const struct rf_op *op)
 {
-    if (op->dep != RF_NO_OP && !links->done[op->dep]) {
+    if ((op->dep != RF_NO_OP && !links->done[op->dep]) ||
+        (links->lab->spec->group.by != RF_GROUP_NOTHING &&
+         !(has_slot(links, op->src, op) && has_slot(links, op->dst, op)))) {
         return false;
     }
     return !links->lab->spec->serialize || op->src == op->dst ||

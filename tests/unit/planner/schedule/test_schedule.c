@@ -243,6 +243,36 @@ TEST(test_schedule_proof_finds_groups_out_of_order)
                  RF_ERR_INTERNAL, lab.err, "a later group");
 }
 
+/* An op of each group that begins a round before it may. */
+LOOP_TEST(test_schedule_proof_finds_groups_that_do_not_wait, RF_STRATEGIES)
+{
+    AUTO(planned) lab;
+    uint32_t found = 0;
+    make(&lab, rf_strategy_name((enum rf_strategy)_i),
+         ", 'group': {'by': 'layer', 'in_flight': 2}");
+    ck_assert_uint_eq(lab.schedule->in_flight, 2);
+    for (size_t i = 0; i < lab.schedule->n_ops; i++) {
+        struct rf_op *op = &lab.schedule->ops[i];
+        const uint32_t round = op->round;
+        uint32_t ended = 0;
+        for (size_t k = 0; k < i; k++) {
+            const struct rf_op *other = &lab.schedule->ops[k];
+            if (other->group + 2 == op->group) {
+                ended = RF_MAX(ended, other->round + 1);
+            }
+        }
+        if (ended > 0 && op->dep == RF_NO_OP) {
+            op->round = ended - 1;
+            assert_fails(rf_schedule_prove(lab.plan, lab.schedule, &lab.err),
+                         RF_ERR_INTERNAL, lab.err, "does not wait");
+            op->round = round;
+            found++;
+        }
+    }
+    ck_assert_uint_gt(found, 0);
+    ck_assert(proved(&lab));
+}
+
 TEST(test_schedule_proof_finds_staging_that_is_too_small)
 {
     AUTO(planned) lab;

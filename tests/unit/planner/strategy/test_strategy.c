@@ -140,6 +140,25 @@ LOOP_TEST(test_strategy_moves_every_byte_in_any_legal_order,
     }
 }
 
+/* The same in groups. */
+LOOP_TEST(test_strategy_moves_every_byte_in_groups, RF_ARRAY_SIZE(pairs))
+{
+    static const char *const groups[] = {
+        "{'by': 'layer'}", "{'by': 'layers:3', 'in_flight': 1}",
+        "{'by': 'bytes:6kB', 'in_flight': 3}",
+        "{'by': 'layer', 'serial_pp': true}",
+        "{'by': 'bytes:9kB', 'serial_pp': true, 'in_flight': 1}"};
+    const struct pair *pair = &pairs[_i];
+    char scenario[2048], extra[128];
+    for (unsigned c = 0; c < N_COMBINATIONS; c++) {
+        snprintf(extra, sizeof(extra), ", 'group': %s",
+                 groups[c % RF_ARRAY_SIZE(groups)]);
+        scenario_text(pair, c, extra, scenario, sizeof(scenario));
+        ck_assert(
+            execute(pair->model, scenario, pair->slots, pair->n_nodes, c));
+    }
+}
+
 LOOP_TEST(test_strategy_casts_once_on_the_way, 4)
 {
     static const char *const ends[] = {"destination", "source"};

@@ -58,10 +58,11 @@ link_module = $(link) -shared -Wl,--version-script=cuda/exports.map \
 $(BUILD)/refit-cuda.so: $(module_PARTS)
 	$(link_module) $(CUDART) $(MODULE_LDLIBS) $(CUDA_RPATH)
 
-# The module's object code is tested over fakes of CUDA's runtime, NCCL, NVML and
-# NVSHMEM with the same names. The folder of the fakes is a build of its own: the
-# same programs and objects, linked with the fake runtime.
-FAKE_CUDART := $(BUILD)/fake/libcudart.so.13
+# The module's object code is tested over fakes of NCCL, NVML and NVSHMEM with
+# the same names, and one of CUDA's runtime whose name no real one has, so that
+# neither takes the other's place. The folder of the fakes is a build of its own:
+# the same programs and objects, linked with the fake runtime.
+FAKE_CUDART := $(BUILD)/fake/libfake-cudart.so
 FAKE_OTHERS := $(addprefix $(BUILD)/fake/,libnccl.so.2 libnvidia-ml.so.1 \
 	libnvshmem_host.so.3)
 $(FAKE_CUDART): $(patsubst %,$(BUILD)/tests/fake/fake_%.o,driver memory runtime \
@@ -78,8 +79,10 @@ FAKE_RPATH := -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/fake/refit-cuda.so: $(module_PARTS) $(FAKE_CUDART)
 	$(link_module) $(FAKE_CUDART) $(MODULE_LDLIBS) $(FAKE_RPATH)
 FAKE_PROGRAMS := $(addprefix $(BUILD)/fake/,refit-coord refit-worker \
-	unit-cuda first-hour)
-$(FAKE_PROGRAMS): $(BUILD)/fake/%: $(BUILD)/%
+	first-hour check-gpu-unit)
+$(filter-out %/check-gpu-unit,$(FAKE_PROGRAMS)): $(BUILD)/fake/%: $(BUILD)/%
+$(BUILD)/fake/check-gpu-unit: $(BUILD)/unit-cuda
+$(FAKE_PROGRAMS):
 	@mkdir -p $(@D)
 	$(Q)ln -f $< $@
 
@@ -90,11 +93,14 @@ fake: $(FAKE_CUDART) $(FAKE_OTHERS) $(FAKE_PROGRAMS) \
 	$(BUILD)/fake/refit-cuda.so ## build the fake CUDA, NCCL, NVML and NVSHMEM of the tests
 
 unit_cuda_LIBS := transport planner common
-unit_cuda_LDLIBS := $(FAKE_CUDART) -Wl,--enable-new-dtags \
-	-Wl,-rpath,'$$ORIGIN/fake'
+unit_cuda_LDLIBS := $(FAKE_CUDART) $(FAKE_RPATH) -Wl,-rpath,'$$ORIGIN/fake'
 unit_cuda_PARTS := $(CUDA_OBJECTS) $(FAKE_CUDART)
 unit_cuda_BESIDE := $(FAKE_OTHERS)
 $(eval $(call UNIT,cuda))
+# The same with CUDA's runtime, for a GPU: check-gpu and first-hour run it.
+$(eval $(call RUNNER,$(BUILD)/check-gpu-unit,cuda,$(filter %.c,\
+	$(call sources,tests/unit/cuda))))
+$(BUILD)/check-gpu-unit: private unit_cuda_LDLIBS := $(CUDART) $(CUDA_RPATH)
 test-programs: $(BUILD)/unit-cuda fake
 
 MODULE_FOLDER = $(DESTDIR)$(PREFIX)/lib/refit-coord

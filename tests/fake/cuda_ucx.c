@@ -34,8 +34,8 @@ static void *reach(const void *device, size_t bytes)
 {
     bool (*is_device)(const void *, size_t);
     void *(*shadow)(const void *);
-    *(void **)&is_device = find("libcudart.so.13", "fake_cuda_is_device");
-    *(void **)&shadow = find("libcudart.so.13", "fake_cuda_shadow");
+    *(void **)&is_device = find("libfake-cudart.so", "fake_cuda_is_device");
+    *(void **)&shadow = find("libfake-cudart.so", "fake_cuda_shadow");
     if (!is_device(device, bytes)) {
         fprintf(stderr, "fake UCX: %p is no device memory\n", device);
         abort();

@@ -325,8 +325,17 @@ static void describe_machine(struct hour *hour)
     json_object_set(hour->report, "probe", hour->probe);
 }
 
+/* Fakes are for trials of this program, which set the fakes' variable. */
+static bool is_unwanted_fake(const struct hour *hour)
+{
+    const json_t *gpu = json_array_get(json_object_get(hour->probe, "gpus"), 0);
+    const char *name = json_string_value(json_object_get(gpu, "name"));
+    return name != NULL && strcmp(name, "Fake GPU") == 0 &&
+           getenv("FAKE_CUDA_DEVICES") == NULL;
+}
+
 /* The probe comes first even where it is not asked for: it decides what can
- * run. */
+ * run. False: nothing should. */
 static bool probe_machine(struct hour *hour, struct rf_hour_result *result)
 {
     char log[PATH_MAX + 64];
@@ -339,7 +348,15 @@ static bool probe_machine(struct hour *hour, struct rf_hour_result *result)
         snprintf(result->reason, sizeof(result->reason), "%.255s", err.text);
     }
     describe_machine(hour);
-    return result->verdict == RF_HOUR_OK;
+    if (is_unwanted_fake(hour)) {
+        result->verdict = RF_HOUR_FAILED;
+        snprintf(result->reason, sizeof(result->reason),
+                 "programs in %.100s run over a fake of CUDA, which shows "
+                 "nothing of a GPU; start the first-hour of the folder above",
+                 hour->bin);
+        return false;
+    }
+    return true;
 }
 
 static bool keep(struct hour *hour, const struct rf_hour_part *part,
@@ -394,13 +411,13 @@ static int64_t end_of_share(const struct hour *hour,
 static int run_all(struct hour *hour)
 {
     char stamp[32];
-    bool written = true;
+    bool go_on = true;
     rf_utc_stamp(stamp, sizeof(stamp));
     hour->parts = json_array();
     hour->report = json_pack("{s:i, s:s, s:b, s:s, s:{}, s:o}", "format", 1,
                              "date", stamp, "small", hour->small, "summary", "",
                              "machine", "parts", hour->parts);
-    for (size_t i = 0; i < rf_hour_n_parts && written; i++) {
+    for (size_t i = 0; i < rf_hour_n_parts && go_on; i++) {
         const struct rf_hour_part *part = &rf_hour_parts[i];
         struct rf_hour_result result = {.verdict = RF_HOUR_OK};
         const bool chosen = is_chosen(hour, part);
@@ -410,12 +427,12 @@ static int run_all(struct hour *hour)
             hour->group_end_ns = end_of_share(hour, part);
         }
         if (i == 0) {
-            (void)probe_machine(hour, &result);
+            go_on = probe_machine(hour, &result);
         } else if (chosen) {
             do_part(hour, part, &result);
         }
         if (chosen || i == 0) {
-            written = keep(hour, part, &result);
+            go_on = keep(hour, part, &result) && go_on;
         }
     }
     printf("%s; %s/first-hour.md\n",
@@ -423,7 +440,7 @@ static int run_all(struct hour *hour)
            hour->out);
     json_decref(hour->report);
     json_decref(hour->probe);
-    return written && hour->count[RF_HOUR_FAILED] == 0 &&
+    return go_on && hour->count[RF_HOUR_FAILED] == 0 &&
                    hour->count[RF_HOUR_TIMED_OUT] == 0
                ? 0
                : 1;

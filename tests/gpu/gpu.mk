@@ -20,25 +20,23 @@ $(BUILD)/first-hour: $(patsubst %,$(BUILD)/tests/gpu/%.o,first_hour hour_child \
 	hour_parts hour_report) $(call lib,common)
 	$(link) -Wl,-Bstatic -ljansson -Wl,-Bdynamic
 
-# The real libraries come before the fakes that unit-cuda knows of.
-GPU_ENV = LD_LIBRARY_PATH=$(CUDA_LIBDIR):$(NCCL_HOME)/lib$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}
-test-programs: $(GPU_BENCHES) $(BUILD)/first-hour
+test-programs: $(GPU_BENCHES) $(BUILD)/first-hour $(BUILD)/check-gpu-unit
 GPU_PROGRAMS := $(BUILD)/refit-coord $(BUILD)/refit-worker \
-	$(BUILD)/refit-cuda.so $(BUILD)/unit-cuda $(GPU_BENCHES) \
+	$(BUILD)/refit-cuda.so $(BUILD)/check-gpu-unit $(GPU_BENCHES) \
 	$(BUILD)/first-hour
 check-gpu: ## tests on this machine's GPU
 	$(call needs,build unit,$(GPU_PROGRAMS))
-	@$(GPU_ENV) tests/gpu/check-gpu $(BUILD) || [ $$? = 77 ]
+	@tests/gpu/check-gpu $(BUILD) || [ $$? = 77 ]
 bench-gpu: ## copy kernels and an example on this machine's GPU
 	$(call needs,build unit,$(GPU_PROGRAMS))
-	@$(GPU_ENV) tests/gpu/bench-gpu $(BUILD) || [ $$? = 77 ]
+	@tests/gpu/bench-gpu $(BUILD) || [ $$? = 77 ]
 first-hour: ## first checks of a GPU, within FIRST_HOUR_MINUTES (30)
 	$(call needs,build unit,$(GPU_PROGRAMS))
-	@$(GPU_ENV) $(BUILD)/first-hour --minutes $(or $(FIRST_HOUR_MINUTES),30) \
+	@$(BUILD)/first-hour --minutes $(or $(FIRST_HOUR_MINUTES),30) \
 	    --out $(BUILD)/first-hour-results
 bundle: ## a folder that runs both on a bare GPU machine
 	$(call needs,build unit,$(GPU_PROGRAMS))
-	tests/gpu/make-bundle $(BUILD) $(BUILD)/bundle $(CUDA_LIBDIR)
+	tests/gpu/make-bundle $(BUILD) $(BUILD)/bundle
 else
 check-gpu bench-gpu first-hour bundle:
 	@echo '$@: $(cuda_missing)' >&2; exit 77

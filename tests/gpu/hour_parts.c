@@ -30,7 +30,7 @@ static const struct {
             "no",                                                              \
             "--error-exitcode",                                                \
             "1",                                                               \
-            "{bin}/unit-cuda"                                                  \
+            "{bin}/check-gpu-unit"                                             \
         }                                                                      \
     }
 #define CHECK(part_name, needed, limit, what, ...)                             \
@@ -83,7 +83,7 @@ const struct rf_hour_part rf_hour_parts[] = {
      .limit_s = 120,
      .size = "*",
      .small = "test_share_*",
-     .words = {"{bin}/unit-cuda", "{size}"}},
+     .words = {"{bin}/check-gpu-unit", "{size}"}},
     {.group = "a",
      .name = "unit",
      .teaches = "that kernels compute what the processor does (the other unit "
@@ -94,7 +94,7 @@ const struct rf_hour_part rf_hour_parts[] = {
      .limit_s = 120,
      .size = "*",
      .small = "test_random_*",
-     .words = {"{bin}/unit-cuda", "{size}"}},
+     .words = {"{bin}/check-gpu-unit", "{size}"}},
     {.group = "b",
      .name = "shapes",
      .teaches = "the copy kernels' share of cudaMemcpy's bandwidth, for the "

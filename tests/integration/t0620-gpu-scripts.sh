@@ -29,8 +29,32 @@ test_scripts_skip_without_a_device() {
     expect_exit 77
 }
 
-test_check_gpu_passes_over_the_fakes() {
+# What runs on a GPU knows no fake: the runtime is in the program.
+test_programs_for_a_gpu_are_over_no_fake() {
+    local program
+    for program in check-gpu-unit bench-gpu-copy bench-gpu-kernels \
+        bench-gpu-wire; do
+        readelf -d "$RF_BUILD_DIR/$program" >dynamic
+        expect_text dynamic 'NEEDED'
+        expect_no_text dynamic 'NEEDED.*cudart|RUNPATH.*fake'
+    done
+}
+
+test_fakes_are_refused_unless_asked_for() {
     export LD_LIBRARY_PATH=$fakes
+    unset FAKE_CUDA_DEVICES
+    run_script "$RF_TOP/tests/gpu/check-gpu" "$fakes" one-rank-ipc
+    expect_exit 1
+    expect_text out "^check-gpu: programs in $fakes run over a fake of CUDA"
+    expect_no_text out 'passed'
+    run_script "$fakes/first-hour" --small --only refit-host
+    expect_exit 1
+    expect_text out '^a probe +failed: programs in .* run over a fake of CUDA'
+    expect_text out '^0 ok, 1 failed, 0 timed out, 0 skipped'
+}
+
+test_check_gpu_passes_over_the_fakes() {
+    export LD_LIBRARY_PATH=$fakes FAKE_CUDA_DEVICES=1
     # A part of it, with less patience: t0600 and t0601 run the like of each,
     # unit-cuda runs by itself.
     sed 's/timeout_s\\": 10/timeout_s\\": 1/' "$RF_TOP/tests/gpu/check-gpu" \
@@ -49,13 +73,13 @@ test_check_gpu_passes_over_the_fakes() {
 # knows CUDA, see t0603.
 test_check_gpu_skips_a_method_loudly() {
     mkdir some
-    ln -s "$fakes"/libcudart.so.* "$fakes"/libnvidia-ml.so.1 \
+    ln -s "$fakes"/libfake-cudart.so "$fakes"/libnvidia-ml.so.1 \
         "$fakes"/libnvshmem_host.so.3 some/
     export LD_LIBRARY_PATH=$PWD/some FAKE_CUDA_DEVICES=8
     sed 's/"nccl": null/"nccl": "no such library"/' \
         < <("$fakes/refit-worker" --probe) >told
     mkdir bin
-    cp "$fakes"/{refit-coord,refit-cuda.so,unit-cuda} bin/
+    cp "$fakes"/{refit-coord,refit-cuda.so,check-gpu-unit} bin/
     cat >bin/refit-worker <<EOF
 #!/bin/bash
 if [ "\$1" = --probe ]; then
@@ -84,16 +108,11 @@ test_bench_copies_every_shape() {
 }
 
 test_bundle_runs_from_its_folder_alone() {
-    local libraries
-    libraries=$(readelf -d "$RF_BUILD_DIR/refit-cuda.so" |
-        sed -nE 's/.*\[\$ORIGIN:([^]:]+).*/\1/p')
-    [ -e "$libraries"/libcudart.so ] || fail "libcudart is not found"
-    "$RF_TOP/tests/gpu/make-bundle" "$RF_BUILD_DIR" "$PWD/bundle" "$libraries"
+    "$RF_TOP/tests/gpu/make-bundle" "$RF_BUILD_DIR" "$PWD/bundle"
     env -i PATH="$PATH" HOME="$HOME" LD_LIBRARY_PATH="$fakes" \
         FAKE_CUDA_DEVICES=0 bundle/run tests/gpu/check-gpu bin >out 2>&1
     status=$?
     cat out >&2
-    ls bundle/lib/libcudart.so.* || fail "libcudart is not in the bundle"
     expect_exit 77
     expect_text out '^skipped: no NVIDIA driver [^"]*$'
 }

@@ -11,7 +11,7 @@ unset LD_LIBRARY_PATH FAKE_CUDA_DEVICES
 # Programs and module alone: the other libraries are where launch.env says.
 over_ssh() {
     mkdir build
-    cp "$fakes"/{refit-coord,refit-worker,refit-cuda.so,libcudart.so.*} build
+    cp "$fakes"/{refit-coord,refit-worker,refit-cuda.so,libfake-cudart.so} build
     "$RF_TOP/scripts/private-sshd" build cluster.json \
         >out 2>err </dev/null
     status=$?

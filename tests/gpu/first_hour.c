@@ -5,7 +5,6 @@
  * goes. Parts that the machine cannot run are skipped with the reason.
  */
 #include <getopt.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,46 +54,7 @@ static void help(FILE *to)
     }
 }
 
-/* --- Where things are --- */
-
-static bool parent_has(char *dir, const char *name)
-{
-    char path[PATH_MAX + 64];
-    char *slash = strrchr(dir, '/');
-    if (slash == NULL) {
-        return false;
-    }
-    *slash = '\0';
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
-    return access(path, F_OK) == 0;
-}
-
-/* Programs are beside this one; scripts in a folder above, in a bundle and in a
- * source tree. */
-static bool find_folders(struct hour *hour, const char *self)
-{
-    char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    if (length > 0) {
-        path[length] = '\0';
-    } else if (realpath(self, path) == NULL) {
-        perror("first-hour: finding itself");
-        return false;
-    }
-    *strrchr(path, '/') = '\0';
-    snprintf(hour->bin, sizeof(hour->bin), "%s", path);
-    while (!parent_has(path, "tests/gpu/check-gpu")) {
-        if (path[0] == '\0') {
-            fprintf(stderr,
-                    "first-hour: no tests/gpu/check-gpu above %s: run it in a "
-                    "bundle or a source tree\n",
-                    hour->bin);
-            return false;
-        }
-    }
-    snprintf(hour->top, sizeof(hour->top), "%s", path);
-    return true;
-}
+/* --- The bundle --- */
 
 static void extend(const char *variable, const char *first, const char *then)
 {
@@ -104,34 +64,6 @@ static void extend(const char *variable, const char *first, const char *then)
         setenv(variable, value, 1);
         free(value);
     }
-}
-
-/* On the path, or where installers of the tools put them: the last version. */
-static bool find_tool(const char *name, char *out, size_t size)
-{
-    static const char *const usual[] = {"/usr/local/cuda/bin",
-                                        "/usr/local/cuda*/bin",
-                                        "/opt/nvidia/nsight-compute/*"};
-    const char *path = getenv("PATH");
-    char *folders = rf_xstrdup(path != NULL ? path : "");
-    char *rest = folders, *folder;
-    bool found = false;
-    while (!found && (folder = strsep(&rest, ":")) != NULL) {
-        snprintf(out, size, "%s/%s", folder, name);
-        found = access(out, X_OK) == 0;
-    }
-    free(folders);
-    for (size_t i = 0; !found && i < RF_ARRAY_SIZE(usual); i++) {
-        char pattern[128];
-        glob_t matches;
-        snprintf(pattern, sizeof(pattern), "%s/%s", usual[i], name);
-        if (glob(pattern, 0, NULL, &matches) == 0) {
-            snprintf(out, size, "%s", matches.gl_pathv[matches.gl_pathc - 1]);
-            found = access(out, X_OK) == 0;
-        }
-        globfree(&matches);
-    }
-    return found;
 }
 
 /* A bundle brings a shell, tools and libraries; its script `run` finds those of
@@ -149,7 +81,7 @@ static void use_bundle(struct hour *hour)
     path = getenv("PATH");
     extend("PATH", path != NULL ? path : "/usr/local/bin:/usr/bin:/bin",
            folder);
-    if (!find_tool("bash", hour->shell, sizeof(hour->shell))) {
+    if (!rf_hour_find_tool("bash", hour->shell, sizeof(hour->shell))) {
         hour->shell[0] = '\0';
     }
     snprintf(folder, sizeof(folder), "%s/lib", hour->top);
@@ -255,7 +187,8 @@ static void do_part(struct hour *hour, const struct rf_hour_part *part,
         skip(result, why);
         return;
     }
-    if (part->tool != NULL && !find_tool(part->tool, tool, sizeof(tool))) {
+    if (part->tool != NULL &&
+        !rf_hour_find_tool(part->tool, tool, sizeof(tool))) {
         snprintf(why, sizeof(why), "no %s on this machine", part->tool);
         skip(result, why);
         return;
@@ -515,7 +448,7 @@ int main(int argc, char **argv)
     if (code != 0) {
         return code - 1;
     }
-    if (!find_folders(&hour, argv[0])) {
+    if (!rf_hour_find_folders(argv[0], hour.bin, hour.top)) {
         return 1;
     }
     if ((mkdir(out, 0755) != 0 && access(out, W_OK) != 0) ||

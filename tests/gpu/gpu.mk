@@ -17,7 +17,7 @@ fake: $(FAKE_BENCHES)
 
 # Links Jansson statically: it starts with nothing but a C library.
 $(BUILD)/first-hour: $(patsubst %,$(BUILD)/tests/gpu/%.o,first_hour hour_child \
-	hour_parts hour_report) $(call lib,common)
+	hour_parts hour_places hour_report) $(call lib,common)
 	$(link) -Wl,-Bstatic -ljansson -Wl,-Bdynamic
 
 test-programs: $(GPU_BENCHES) $(BUILD)/first-hour $(BUILD)/check-gpu-unit

@@ -1,7 +1,7 @@
 /*
  * first-hour: what a GPU machine is asked in its first half hour, part by part.
- * hour_parts.c says what, hour_child.c runs one command, hour_report.c writes
- * what came of it, first_hour.c puts them together.
+ * hour_parts.c says what, hour_places.c finds it, hour_child.c runs one command,
+ * hour_report.c writes what came of it, first_hour.c puts them together.
  */
 #ifndef RF_TESTS_GPU_HOUR_H
 #define RF_TESTS_GPU_HOUR_H
@@ -58,6 +58,14 @@ struct rf_hour_result {
     double seconds;
     bool ran;
 };
+
+/* The folder of this program, and one above it that has its scripts: a bundle or
+ * a source tree. False, told on stderr: there is none. */
+bool rf_hour_find_folders(const char *self, char bin[PATH_MAX],
+                          char top[PATH_MAX]);
+
+/* Finds a tool on the path, or where installers put it: the last version. */
+bool rf_hour_find_tool(const char *name, char *out, size_t size);
 
 /* Set by a signal that ends the whole. */
 extern volatile sig_atomic_t rf_hour_stop;

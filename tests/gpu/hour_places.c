@@ -1,0 +1,74 @@
+/* Where the programs, scripts and tools are that first-hour runs. See hour.h. */
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "tests/gpu/hour.h"
+
+static bool parent_has(char *dir, const char *name)
+{
+    char path[PATH_MAX + 64];
+    char *slash = strrchr(dir, '/');
+    if (slash == NULL) {
+        return false;
+    }
+    *slash = '\0';
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+bool rf_hour_find_folders(const char *self, char bin[PATH_MAX],
+                          char top[PATH_MAX])
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (length > 0) {
+        path[length] = '\0';
+    } else if (realpath(self, path) == NULL) {
+        perror("first-hour: finding itself");
+        return false;
+    }
+    *strrchr(path, '/') = '\0';
+    snprintf(bin, PATH_MAX, "%s", path);
+    while (!parent_has(path, "tests/gpu/check-gpu")) {
+        if (path[0] == '\0') {
+            fprintf(stderr,
+                    "first-hour: no tests/gpu/check-gpu above %s: run it in a "
+                    "bundle or a source tree\n",
+                    bin);
+            return false;
+        }
+    }
+    snprintf(top, PATH_MAX, "%s", path);
+    return true;
+}
+
+bool rf_hour_find_tool(const char *name, char *out, size_t size)
+{
+    static const char *const usual[] = {"/usr/local/cuda/bin",
+                                        "/usr/local/cuda*/bin",
+                                        "/opt/nvidia/nsight-compute/*"};
+    const char *path = getenv("PATH");
+    char *folders = rf_xstrdup(path != NULL ? path : "");
+    char *rest = folders, *folder;
+    bool found = false;
+    while (!found && (folder = strsep(&rest, ":")) != NULL) {
+        snprintf(out, size, "%s/%s", folder, name);
+        found = access(out, X_OK) == 0;
+    }
+    free(folders);
+    for (size_t i = 0; !found && i < RF_ARRAY_SIZE(usual); i++) {
+        char pattern[128];
+        glob_t matches;
+        snprintf(pattern, sizeof(pattern), "%s/%s", usual[i], name);
+        if (glob(pattern, 0, NULL, &matches) == 0) {
+            snprintf(out, size, "%s", matches.gl_pathv[matches.gl_pathc - 1]);
+            found = access(out, X_OK) == 0;
+        }
+        globfree(&matches);
+    }
+    return found;
+}

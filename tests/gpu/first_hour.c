@@ -18,10 +18,8 @@
 
 struct hour {
     char bin[PATH_MAX], top[PATH_MAX], out[PATH_MAX];
-    char shell[PATH_MAX + 16],
-        run[PATH_MAX + 16]; /* of a bundle; "" elsewhere */
-    const char *only;       /* NULL: all */
-    bool small;
+    const char *only;               /* NULL: all */
+    bool small, command;            /* --small; --run: what follows */
     int64_t end_ns, group_end_ns;   /* of everything, of a group's share */
     double minutes, part_s;         /* limits */
     json_t *report, *parts, *probe; /* the probe: owned, NULL before it */
@@ -32,7 +30,8 @@ static void help(FILE *to)
 {
     const char *group = "";
     fputs("usage: first-hour [--minutes N] [--part-limit SECONDS]\n"
-          "                  [--only PART,...] [--out DIR] [--small]\n\n"
+          "                  [--only PART,...] [--out DIR] [--small]\n"
+          "       first-hour --run COMMAND...\n\n"
           "Runs the first checks of a GPU machine and writes first-hour.json "
           "and\nfirst-hour.md to DIR (first-hour). Exit code 0: all parts that "
           "could run passed.\n\n"
@@ -42,7 +41,10 @@ static void help(FILE *to)
           "  --only PART,...       parts or groups of parts, as below\n"
           "  --out DIR             result folder, created if missing\n"
           "  --small               little work, for a trial: figures mean "
-          "nothing\n",
+          "nothing\n"
+          "  --run COMMAND...      run a command where this program is, with "
+          "the libraries\n                        of the bundle and of the "
+          "machine\n",
           to);
     for (size_t i = 0; i < rf_hour_n_parts; i++) {
         const struct rf_hour_part *part = &rf_hour_parts[i];
@@ -52,40 +54,6 @@ static void help(FILE *to)
         }
         fprintf(to, "  %-14s %s\n", part->name, part->teaches);
     }
-}
-
-/* --- The bundle --- */
-
-static void extend(const char *variable, const char *first, const char *then)
-{
-    char *value;
-    const char *between = first[0] != '\0' && then[0] != '\0' ? ":" : "";
-    if (asprintf(&value, "%s%s%s", first, between, then) > 0) {
-        setenv(variable, value, 1);
-        free(value);
-    }
-}
-
-/* A bundle brings a shell, tools and libraries; its script `run` finds those of
- * the machine, whose own shell and tools go first: those of the bundle may need
- * a newer C library. */
-static void use_bundle(struct hour *hour)
-{
-    char folder[PATH_MAX + 16];
-    const char *path, *libraries = getenv("LD_LIBRARY_PATH");
-    snprintf(folder, sizeof(folder), "%s/tools", hour->top);
-    if (access(folder, X_OK) != 0) {
-        return;
-    }
-    snprintf(hour->run, sizeof(hour->run), "%s/run", hour->top);
-    path = getenv("PATH");
-    extend("PATH", path != NULL ? path : "/usr/local/bin:/usr/bin:/bin",
-           folder);
-    if (!rf_hour_find_tool("bash", hour->shell, sizeof(hour->shell))) {
-        hour->shell[0] = '\0';
-    }
-    snprintf(folder, sizeof(folder), "%s/lib", hour->top);
-    extend("LD_LIBRARY_PATH", folder, libraries != NULL ? libraries : "");
 }
 
 /* --- One part --- */
@@ -129,16 +97,10 @@ static void run_part(struct hour *hour, const struct rf_hour_part *part,
 {
     const double left =
         (double)(hour->group_end_ns - rf_now_ns()) / (double)RF_NS_PER_S;
-    char *argv[RF_HOUR_WORDS + 3] = {0};
+    char *argv[RF_HOUR_WORDS + 1] = {0};
     char log[PATH_MAX + 64];
-    size_t n = 0, own = 0;
-    if (hour->shell[0] != '\0') {
-        argv[n++] = hour->shell;
-        argv[n++] = hour->run;
-        own = n;
-    }
     for (size_t i = 0; i < RF_HOUR_WORDS && part->words[i] != NULL; i++) {
-        argv[n++] = filled_in(hour, part, tool, part->words[i]);
+        argv[i] = filled_in(hour, part, tool, part->words[i]);
     }
     log_path(hour, part, log, sizeof(log));
     if (part->variable != NULL) {
@@ -157,7 +119,7 @@ static void run_part(struct hour *hour, const struct rf_hour_part *part,
     if (part->variable != NULL) {
         unsetenv(part->variable);
     }
-    for (size_t i = own; i < n; i++) {
+    for (size_t i = 0; argv[i] != NULL; i++) {
         free(argv[i]);
     }
 }
@@ -405,11 +367,13 @@ static int read_options(struct hour *hour, int argc, char **argv,
         {"only", required_argument, NULL, 'o'},
         {"out", required_argument, NULL, 'd'},
         {"small", no_argument, NULL, 's'},
+        {"run", no_argument, NULL, 'r'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}};
     char word[64], *end = NULL;
     int option;
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while (!hour->command &&
+           (option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
         if (option == 'm' || option == 'p') {
             double *limit = option == 'm' ? &hour->minutes : &hour->part_s;
             *limit = strtod(optarg, &end);
@@ -428,12 +392,14 @@ static int read_options(struct hour *hour, int argc, char **argv,
             *out = optarg;
         } else if (option == 's') {
             hour->small = true;
+        } else if (option == 'r') {
+            hour->command = true;
         } else {
             help(option == 'h' ? stdout : stderr);
             return option == 'h' ? 1 : 3;
         }
     }
-    if (optind < argc) {
+    if ((optind < argc) != hour->command) {
         help(stderr);
         return 3;
     }
@@ -451,14 +417,19 @@ int main(int argc, char **argv)
     if (!rf_hour_find_folders(argv[0], hour.bin, hour.top)) {
         return 1;
     }
-    if ((mkdir(out, 0755) != 0 && access(out, W_OK) != 0) ||
-        realpath(out, hour.out) == NULL) {
+    if (!hour.command && ((mkdir(out, 0755) != 0 && access(out, W_OK) != 0) ||
+                          realpath(out, hour.out) == NULL)) {
         fprintf(stderr, "first-hour: cannot write to %s\n", out);
         return 1;
     }
-    use_bundle(&hour);
+    rf_hour_use_bundle(hour.top);
     if (chdir(hour.top) != 0) { /* parts name files from there */
         perror(hour.top);
+        return 1;
+    }
+    if (hour.command) {
+        execvp(argv[optind], argv + optind);
+        perror(argv[optind]);
         return 1;
     }
     setenv("CK_FORK", "no", 1); /* a device's context survives no fork */

@@ -64,6 +64,11 @@ struct rf_hour_result {
 bool rf_hour_find_folders(const char *self, char bin[PATH_MAX],
                           char top[PATH_MAX]);
 
+/* In a bundle: puts its libraries on the library path, behind them the NCCL and
+ * NVSHMEM that this machine may have only in folders of Python's, and its tools
+ * behind those of the machine, which fit the machine's C library. */
+void rf_hour_use_bundle(const char *top);
+
 /* Finds a tool on the path, or where installers put it: the last version. */
 bool rf_hour_find_tool(const char *name, char *out, size_t size);
 

@@ -72,3 +72,67 @@ bool rf_hour_find_tool(const char *name, char *out, size_t size)
     }
     return found;
 }
+
+/* Adds what is set and not empty. */
+static void append(char **list, const char *folders)
+{
+    char *longer;
+    if (folders == NULL || folders[0] == '\0' ||
+        asprintf(&longer, "%s%s%s", *list, **list != '\0' ? ":" : "", folders) <
+            0) {
+        return;
+    }
+    free(*list);
+    *list = longer;
+}
+
+/* Adds folders of NCCL and NVSHMEM at or below `base`: of libraries, of Python's
+ * packages, of virtual environments. */
+static void append_found(char **list, const char *base)
+{
+    static const char places[] =
+        "{,/.local,/.venv,/venv,/*,/*/.venv,/*/venv,/*/envs/*}/lib"
+        "{,/python3*/*-packages/nvidia/*/lib}"
+        "/{libnccl.so.2,libnvshmem_host.so.3}";
+    char pattern[PATH_MAX + sizeof(places)];
+    glob_t found;
+    if (base == NULL || base[0] == '\0') {
+        return;
+    }
+    snprintf(pattern, sizeof(pattern), "%s%s", base, places);
+    if (glob(pattern, GLOB_BRACE, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            *strrchr(found.gl_pathv[i], '/') = '\0';
+            append(list, found.gl_pathv[i]);
+        }
+    }
+    globfree(&found);
+}
+
+void rf_hour_use_bundle(const char *top)
+{
+    static const char *const usual[] = {"/usr", "/usr/local", "/opt",
+                                        "/workspace"};
+    const char *path = getenv("PATH");
+    char tools[PATH_MAX + 16], own[PATH_MAX + 16], here[PATH_MAX] = "";
+    char *paths = rf_xstrdup(""), *libraries = rf_xstrdup("");
+    snprintf(tools, sizeof(tools), "%s/tools", top);
+    snprintf(own, sizeof(own), "%s/lib", top);
+    if (access(tools, X_OK) == 0) {
+        append(&paths, path != NULL ? path : "/usr/local/bin:/usr/bin:/bin");
+        append(&paths, tools);
+        setenv("PATH", paths, 1);
+        append(&libraries, own);
+        append(&libraries, getenv("LD_LIBRARY_PATH"));
+        append_found(&libraries, getenv("VIRTUAL_ENV"));
+        append_found(&libraries, getenv("CONDA_PREFIX"));
+        append_found(&libraries, getcwd(here, sizeof(here)));
+        append_found(&libraries, getenv("HOME"));
+        for (size_t i = 0; i < RF_ARRAY_SIZE(usual); i++) {
+            append_found(&libraries, usual[i]);
+        }
+        setenv("LD_LIBRARY_PATH", libraries, 1);
+    }
+    free(paths);
+    free(libraries);
+}

@@ -110,7 +110,7 @@ test_bench_copies_every_shape() {
 test_bundle_runs_from_its_folder_alone() {
     "$RF_TOP/tests/gpu/make-bundle" "$RF_BUILD_DIR" "$PWD/bundle"
     env -i PATH="$PATH" HOME="$HOME" LD_LIBRARY_PATH="$fakes" \
-        FAKE_CUDA_DEVICES=0 bundle/run tests/gpu/check-gpu bin >out 2>&1
+        FAKE_CUDA_DEVICES=0 bundle/first-hour --run tests/gpu/check-gpu bin >out 2>&1
     status=$?
     cat out >&2
     expect_exit 77

@@ -96,15 +96,6 @@ const struct rf_hour_part rf_hour_parts[] = {
      .small = "test_random_*",
      .words = {"{bin}/check-gpu-unit", "{size}"}},
     {.group = "b",
-     .name = "shapes",
-     .teaches = "the copy kernels' share of cudaMemcpy's bandwidth, for the "
-                "shapes of refits",
-     .device = true,
-     .limit_s = 60,
-     .size = "1024",
-     .small = "16",
-     .words = {"{bin}/bench-gpu-copy", "{size}"}},
-    {.group = "b",
      .name = "kernels",
      .teaches = "copies, casts, verification and fp8 against cudaMemcpy, by "
                 "size of the grid",
@@ -113,6 +104,15 @@ const struct rf_hour_part rf_hour_parts[] = {
      .size = "1024",
      .small = "4",
      .words = {"{bin}/bench-gpu-kernels", "{size}"}},
+    {.group = "b",
+     .name = "shapes",
+     .teaches = "the copy kernels' share of cudaMemcpy's bandwidth, for the "
+                "shapes of refits",
+     .device = true,
+     .limit_s = 60,
+     .size = "1024",
+     .small = "16",
+     .words = {"{bin}/bench-gpu-copy", "{size}"}},
     {.group = "b",
      .name = "ncu",
      .teaches = "how much of the memory's bandwidth each kernel uses, by the "

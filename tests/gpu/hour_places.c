@@ -48,9 +48,10 @@ bool rf_hour_find_folders(const char *self, char bin[PATH_MAX],
 
 bool rf_hour_find_tool(const char *name, char *out, size_t size)
 {
-    static const char *const usual[] = {"/usr/local/cuda/bin",
-                                        "/usr/local/cuda*/bin",
-                                        "/opt/nvidia/nsight-compute/*"};
+    static const char *const usual[] = {
+        "/usr/local/cuda/bin", "/usr/local/cuda*/bin",
+        "/usr/local/cuda*/{nsight-compute*,compute-sanitizer}",
+        "/opt/nvidia/nsight-compute/*"};
     const char *path = getenv("PATH");
     char *folders = rf_xstrdup(path != NULL ? path : "");
     char *rest = folders, *folder;
@@ -64,7 +65,7 @@ bool rf_hour_find_tool(const char *name, char *out, size_t size)
         char pattern[128];
         glob_t matches;
         snprintf(pattern, sizeof(pattern), "%s/%s", usual[i], name);
-        if (glob(pattern, 0, NULL, &matches) == 0) {
+        if (glob(pattern, GLOB_BRACE, NULL, &matches) == 0) {
             snprintf(out, size, "%s", matches.gl_pathv[matches.gl_pathc - 1]);
             found = access(out, X_OK) == 0;
         }

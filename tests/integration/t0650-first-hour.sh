@@ -236,6 +236,9 @@ test_bundle_runs_in_an_empty_root() {
         fail "the bundle is too large to carry: $(cat made)"
     empty_root "$PWD/root"
     make_older "$PWD/root" "$(sed -E 's/.*glibc ([0-9.]+) .*/\1/' made)"
+    # Where an installer of the toolkit puts it.
+    mkdir -p root/usr/local/cuda-12.9/nsight-compute-2025.2.1
+    cp /bin/true root/usr/local/cuda-12.9/nsight-compute-2025.2.1/ncu
     in_empty_root "$PWD/root" /bundle/first-hour --small --out /tmp/out >told
     status=$?
     cat told >&2
@@ -245,6 +248,7 @@ test_bundle_runs_in_an_empty_root() {
     for part in probe refit-host tables; do
         [ "$(verdict_of "$part")" = ok ] || fail "$part is not ok"
     done
+    expect_text told '^b ncu +skipped: no NVIDIA driver'
     expect_text told '^d kills +skipped: no NVIDIA driver'
     expect_json out/first-hour.json '.machine | ."CUDA driver" == "none" and
         (."CUDA runtime" | test("^[0-9]+[.][0-9]+$"))'

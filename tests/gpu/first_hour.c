@@ -92,6 +92,27 @@ static void skip(struct rf_hour_result *result, const char *why)
     snprintf(result->reason, sizeof(result->reason), "%s", why);
 }
 
+/* A tool that refuses the machine may end with success all the same, and
+ * without a word. */
+static void skip_refused(const struct rf_hour_part *part, const char *log,
+                         struct rf_hour_result *result)
+{
+    char why[128];
+    if (result->verdict == RF_HOUR_OK && part->evidence != NULL &&
+        !rf_hour_log_has(log, part->evidence)) {
+        snprintf(why, sizeof(why), "%s ran nothing here", part->tool);
+        skip(result, why);
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(part->refusals); i++) {
+        if (result->verdict != RF_HOUR_TIMED_OUT && part->refusals[i] != NULL &&
+            rf_hour_log_has(log, part->refusals[i])) {
+            snprintf(why, sizeof(why), "%s does not work here: \"%s\"",
+                     part->tool, part->refusals[i]);
+            skip(result, why);
+        }
+    }
+}
+
 static void run_part(struct hour *hour, const struct rf_hour_part *part,
                      const char *tool, struct rf_hour_result *result)
 {
@@ -109,13 +130,7 @@ static void run_part(struct hour *hour, const struct rf_hour_part *part,
     rf_hour_run(argv, log,
                 RF_MIN(RF_MIN((double)part->limit_s, hour->part_s), left),
                 result);
-    if (result->verdict == RF_HOUR_FAILED && part->refusal != NULL &&
-        rf_hour_log_has(log, part->refusal)) {
-        char why[128];
-        snprintf(why, sizeof(why), "%s does not work here: \"%s\"", part->tool,
-                 part->refusal);
-        skip(result, why);
-    }
+    skip_refused(part, log, result);
     if (part->variable != NULL) {
         unsetenv(part->variable);
     }

@@ -24,7 +24,8 @@ struct rf_hour_part {
     const char *teaches;
     const char *method;           /* the probe must find it usable; NULL */
     const char *tool;             /* must be on this machine; NULL */
-    const char *refusal;          /* in the log of a failure: a skip; NULL */
+    const char *refusals[2];      /* in the log: a skip; NULL */
+    const char *evidence;         /* that its tool ran something; NULL */
     const char *variable, *value; /* of the environment; NULL */
     const char *size, *small;
     const char *words[RF_HOUR_WORDS];

@@ -20,9 +20,9 @@ static const struct {
 #define SANITIZER(tool_name, what)                                             \
     {                                                                          \
         .group = "e", .name = tool_name, .teaches = what, .device = true,      \
-        .tool = "compute-sanitizer", .refusal = "Device not supported",        \
-        .variable = "CK_INCLUDE_TAGS", .value = "device", .limit_s = 60,       \
-        .words = {                                                             \
+        .tool = "compute-sanitizer", .refusals = {"Device not supported"},     \
+        .evidence = "Checks: ", .variable = "CK_INCLUDE_TAGS",                 \
+        .value = "device", .limit_s = 60, .words = {                           \
             "{tool}",                                                          \
             "--tool",                                                          \
             tool_name,                                                         \
@@ -119,7 +119,8 @@ const struct rf_hour_part rf_hour_parts[] = {
                 "hardware's counters",
      .device = true,
      .tool = "ncu",
-     .refusal = "LibraryNotLoaded",
+     .refusals = {"LibraryNotLoaded", "ERR_NVGPUCTRPERM"},
+     .evidence = "dram__throughput",
      .limit_s = 120,
      .size = "256",
      .small = "4",

@@ -100,7 +100,7 @@ test_limit_of_the_whole_skips_the_rest() {
 
 test_every_group_has_a_share_of_the_time() {
     shell_that "sleep 1000"
-    program_that compute-sanitizer "exit 0"
+    program_that compute-sanitizer "echo 100%: Checks: 1"
     PATH=$PWD/bin:$PATH over_fakes --minutes 0.3 \
         --only flipped,separate,memcheck
     expect_exit 1
@@ -111,12 +111,16 @@ test_every_group_has_a_share_of_the_time() {
 
 test_tool_that_refuses_the_machine_is_a_skip() {
     program_that compute-sanitizer 'case $2 in
+        memcheck) echo "========= ERROR SUMMARY: 0 errors" ;;
         initcheck) echo "========= Error: Device not supported. Details"; exit 1 ;;
         *) echo "1 error"; exit 1 ;;
         esac'
-    PATH=$PWD/bin:$PATH over_fakes --only initcheck,racecheck
+    program_that ncu 'echo "==ERROR== ERR_NVGPUCTRPERM - no permission"'
+    PATH=$PWD/bin:$PATH over_fakes --only ncu,memcheck,initcheck,racecheck
     expect_exit 1
     expect_text told '^e initcheck +skipped: compute-sanitizer does not work here: "Device not supported"'
+    expect_text told '^e memcheck +skipped: compute-sanitizer ran nothing here'
+    expect_text told '^b ncu +skipped: ncu does not work here: "ERR_NVGPUCTRPERM"'
     [ "$(verdict_of racecheck)" = failed ] || fail "racecheck did not fail"
 }
 

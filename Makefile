@@ -70,7 +70,7 @@ all: $(BUILD)/refit-coord $(BUILD)/refit-worker ## build both programs
 
 .PHONY: help
 help: ## list the targets
-	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
+	@sed -nE 's/^([a-z][a-z0-9-]*):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
 	    awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
 	@echo '  unit-FOLDER        build and run the unit tests of one folder'
 

@@ -1,7 +1,7 @@
 # Checks and benchmarks that need a GPU, and a folder that carries them to one.
 # Without a GPU they say why they skip and count nothing. Without the module
 # there is nothing to check, which is an error.
-.PHONY: check-gpu bench-gpu first-hour bundle
+.PHONY: check-gpu bench-gpu first-hour bundle check-cuda12
 ifeq ($(cuda_missing),)
 GPU_BENCHES := $(addprefix $(BUILD)/bench-gpu-,copy kernels wire)
 FAKE_BENCHES := $(GPU_BENCHES:$(BUILD)/%=$(BUILD)/fake/%)
@@ -37,7 +37,23 @@ first-hour: ## first checks of a GPU, within FIRST_HOUR_MINUTES (30)
 bundle: ## a folder that runs both on a bare GPU machine
 	$(call needs,build unit,$(GPU_PROGRAMS))
 	tests/gpu/make-bundle $(BUILD) $(BUILD)/bundle
+
+# A build of its own with CUDA 12, for drivers before 580.
+CUDA12_HOME ?= $(abspath $(BUILD))/cuda12-toolkit
+$(abspath $(BUILD))/cuda12-toolkit/bin/nvcc: $(addprefix tests/gpu/,\
+	cuda12-toolkit nvcc-by-nvrtc)
+	$< $(abspath $(BUILD))/cuda12-toolkit $(CUDA_HOME)
+make_cuda12 = @$(MAKE) -j$(JOBS) BUILD=$(BUILD)/cuda12 CUDA=1 \
+	CUDA_HOME=$(CUDA12_HOME) NCCL_HOME=$(NCCL_HOME) \
+	$(GPU_PROGRAMS:$(BUILD)/%=$(BUILD)/cuda12/%)
+# Not part of `make check`: it compiles all once more.
+check-cuda12: $(CUDA12_HOME)/bin/nvcc ## build with CUDA 12 (of PyPI, or CUDA12_HOME), and run it over the fakes
+	@scripts/deps build test
+	$(make_cuda12) $(BUILD)/cuda12/unit-cuda fake
+	@scripts/run-tests $(BUILD)/cuda12 $(BUILD)/cuda12/unit-cuda \
+	    tests/integration/t0620-gpu-scripts.sh \
+	    tests/integration/t0650-first-hour.sh
 else
-check-gpu bench-gpu first-hour bundle:
+check-gpu bench-gpu first-hour bundle check-cuda12:
 	@echo '$@: $(cuda_missing)' >&2; exit 77
 endif

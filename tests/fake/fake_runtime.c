@@ -241,8 +241,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
     return code;
 }
 
-/* A batch has no order inside: here it runs backwards. FAKE_CUDA_BATCHES=0 is a
- * driver without batches. */
+/* A batch has no order inside: here it runs backwards. Drivers before 12.8 have
+ * none. */
 #if CUDART_VERSION >= 13000
 cudaError_t cudaMemcpyBatchAsync(void *const *to, const void *const *from,
                                  const size_t *bytes, size_t n,
@@ -257,11 +257,10 @@ cudaError_t cudaMemcpyBatchAsync(void **to, void **from, size_t *bytes,
                                  size_t *failed, cudaStream_t stream)
 #endif
 {
-    const char *text = getenv("FAKE_CUDA_BATCHES");
     cudaError_t code = cudaSuccess;
     FAKE_ENTER(cudaMemcpyBatchAsync);
-    if (text != NULL && strcmp(text, "0") == 0) {
-        return fake_set_error(cudaErrorNotSupported);
+    if (version_of("FAKE_CUDA_DRIVER") < 12080) {
+        return fake_set_error(cudaErrorCallRequiresNewerDriver);
     }
     if (n == 0 || n_attributes != 1 || first[0] != 0 || stream == NULL ||
         attributes->srcAccessOrder != cudaMemcpySrcAccessOrderStream) {

@@ -98,7 +98,8 @@ test_ipc_without_copy_engines_uses_kernels_alone() {
 
 test_ipc_copies_one_by_one_where_the_driver_has_no_batches() {
     verifies 1 '.scenarios[0].method = "ipc" | .launch.env += {
-        REFIT_IPC_COPY: "engine", FAKE_CUDA_BATCHES: "0"}'
+        REFIT_IPC_COPY: "engine", FAKE_CUDA_DRIVER: "12070",
+        FAKE_CUDA_RUNTIME: "12090"}'
     expect_json "$(result s)" '.setup.copies | any(.engine_bytes > 0)'
 }
 

@@ -235,6 +235,27 @@ static void describe_machine(struct hour *hour)
     json_object_set(hour->report, "probe", hour->probe);
 }
 
+/* Goes on with the programs of a bundle for older drivers, where those beside
+ * this one were built with a later CUDA than the driver knows. */
+static bool take_older_programs(struct hour *hour)
+{
+    const json_t *cuda = json_object_get(hour->probe, "cuda");
+    const json_int_t driver =
+        json_integer_value(json_object_get(cuda, "driver"));
+    const json_int_t runtime =
+        json_integer_value(json_object_get(cuda, "runtime"));
+    char folder[PATH_MAX + 16];
+    snprintf(folder, sizeof(folder), "%s/bin-cuda12", hour->top);
+    if (driver == 0 || driver / 1000 >= runtime / 1000 ||
+        access(folder, X_OK) != 0) {
+        return false;
+    }
+    memcpy(hour->bin, folder, sizeof(hour->bin));
+    json_decref(hour->probe);
+    hour->probe = NULL;
+    return true;
+}
+
 /* Fakes are for trials of this program, which set the fakes' variable. */
 static bool is_unwanted_fake(const struct hour *hour)
 {
@@ -244,9 +265,7 @@ static bool is_unwanted_fake(const struct hour *hour)
            getenv("FAKE_CUDA_DEVICES") == NULL;
 }
 
-/* The probe comes first even where it is not asked for: it decides what can
- * run. False: nothing should. */
-static bool probe_machine(struct hour *hour, struct rf_hour_result *result)
+static void run_probe(struct hour *hour, struct rf_hour_result *result)
 {
     char log[PATH_MAX + 64];
     struct rf_err err;
@@ -256,6 +275,16 @@ static bool probe_machine(struct hour *hour, struct rf_hour_result *result)
         rf_json_load(log, (size_t)1 << 20, &hour->probe, &err) != RF_OK) {
         result->verdict = RF_HOUR_FAILED;
         snprintf(result->reason, sizeof(result->reason), "%.255s", err.text);
+    }
+}
+
+/* The probe comes first even where it is not asked for: it decides what can
+ * run. False: nothing should. */
+static bool probe_machine(struct hour *hour, struct rf_hour_result *result)
+{
+    run_probe(hour, result);
+    if (take_older_programs(hour)) {
+        run_probe(hour, result);
     }
     describe_machine(hour);
     if (is_unwanted_fake(hour)) {

@@ -34,10 +34,6 @@ first-hour: ## first checks of a GPU, within FIRST_HOUR_MINUTES (30)
 	$(call needs,build unit,$(GPU_PROGRAMS))
 	@$(BUILD)/first-hour --minutes $(or $(FIRST_HOUR_MINUTES),30) \
 	    --out $(BUILD)/first-hour-results
-bundle: ## a folder that runs both on a bare GPU machine
-	$(call needs,build unit,$(GPU_PROGRAMS))
-	tests/gpu/make-bundle $(BUILD) $(BUILD)/bundle
-
 # A build of its own with CUDA 12, for drivers before 580.
 CUDA12_HOME ?= $(abspath $(BUILD))/cuda12-toolkit
 $(abspath $(BUILD))/cuda12-toolkit/bin/nvcc: $(addprefix tests/gpu/,\
@@ -46,6 +42,11 @@ $(abspath $(BUILD))/cuda12-toolkit/bin/nvcc: $(addprefix tests/gpu/,\
 make_cuda12 = @$(MAKE) -j$(JOBS) BUILD=$(BUILD)/cuda12 CUDA=1 \
 	CUDA_HOME=$(CUDA12_HOME) NCCL_HOME=$(NCCL_HOME) \
 	$(GPU_PROGRAMS:$(BUILD)/%=$(BUILD)/cuda12/%)
+bundle: $(if $(CUDA12),$(CUDA12_HOME)/bin/nvcc) ## a folder for a bare GPU machine (CUDA12=1: also with drivers before 580)
+	$(call needs,build unit,$(GPU_PROGRAMS))
+	$(if $(CUDA12),$(make_cuda12))
+	tests/gpu/make-bundle $(BUILD) $(BUILD)/bundle $(if $(CUDA12),$(BUILD)/cuda12)
+
 # Not part of `make check`: it compiles all once more.
 check-cuda12: $(CUDA12_HOME)/bin/nvcc ## build with CUDA 12 (of PyPI, or CUDA12_HOME), and run it over the fakes
 	@scripts/deps build test

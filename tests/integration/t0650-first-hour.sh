@@ -209,6 +209,27 @@ test_bundle_takes_the_tools_of_the_machine_first() {
     expect_text told 'bundle/tools/bash$'
 }
 
+# The driver decides between the two builds of a bundle.
+test_bundle_with_cuda_12_is_for_older_drivers() {
+    local driver
+    mkdir -p two/{bin,bin-cuda12,tests/gpu}
+    cp "$RF_TOP"/tests/gpu/check-gpu two/tests/gpu
+    cp "$fakes"/{first-hour,refit-worker,refit-cuda.so} two/bin
+    cat >two/bin-cuda12/refit-worker <<EOF
+#!/bin/sh
+FAKE_CUDA_RUNTIME=12090 exec "$fakes/refit-worker" "\$@"
+EOF
+    chmod +x two/bin-cuda12/refit-worker
+    for driver in 13010 12040; do
+        LD_LIBRARY_PATH=$fakes FAKE_CUDA_DEVICES=1 FAKE_CUDA_DRIVER=$driver \
+            two/bin/first-hour --only probe --out "$driver" >&2 ||
+            fail "the probe failed"
+    done
+    expect_json 13010/first-hour.json '.machine."CUDA runtime" == "13.0"'
+    expect_json 12040/first-hour.json '.machine."CUDA runtime" == "12.9" and
+        .machine."CUDA driver" == "12.4" and .probe.methods.ipc == null'
+}
+
 test_bundle_finds_the_libraries_of_the_machine() {
     local folder
     make_bundle

@@ -1,24 +1,8 @@
 /*
- * Blocks: the changed elements of at most RF_DELTA_BLOCK elements, as bytes. A
- * block is
- *
- *     how: u8 (enum rf_delta_how), changes: u24, positions, values
- *
- * and ends with its last byte: its length is that of the chunk that carries it.
- * Numbers are big-endian, as everywhere on the wire; lists of 16 bits, bitmaps
- * and elements are as in memory, little-endian. Positions are
- *
- *     dense    none: all elements are in the block
- *     gap8     u8 each: the elements skipped before it. 255: 255 of them, and
- *              another byte follows
- *     idx16    u16 each
- *     bitmap   a bit for each element, ascending; the last byte's rest is 0
- *     runs     u16 runs - 1, then for each run: u16 elements skipped before it,
- *              u16 its length - 1
- *     xor      none: all elements, each XORed with the old one
- *
- * and values the new elements ("raw") or their differences to the old ones
- * (transport/delta/delta_diff.h).
+ * Blocks: the changed elements of at most RF_DELTA_BLOCK elements, as bytes.
+ * docs/PROTOCOL.md, "Chunks of changes", has the format; here a block begins
+ * with `how` and ends with its last byte, which the chunk that carries it
+ * tells.
  */
 #ifndef RF_TRANSPORT_DELTA_DELTA_BLOCK_H
 #define RF_TRANSPORT_DELTA_DELTA_BLOCK_H

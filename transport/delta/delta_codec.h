@@ -1,18 +1,12 @@
 /*
  * The codec of changes: an op carries only the elements that differ from what
- * its destination holds. A chunk is
- *
- *     base: u32, version: u32, checksum: u64, then blocks: bytes: u32,
- *     elements - 1: u16, the block (transport/delta/delta_block.h)
- *
- * and is taken only by a rank that holds the base, the version that it changes;
- * 0 changes none, since all its elements are there.
- * A rank that holds training weights compares them with their shadow, once
- * (transport/delta/delta_index.h). A block that begins with 0x40 is a frame of
- * zstd that has the block. Chunks received by an op that others wait for are
- * kept as they are, while there is room, and forwarded. What has no base, in
- * or from staging, and what was not kept travels dense. Inside a node, copies
- * compare the source with the destination, and store what differs.
+ * its destination holds, in chunks as docs/PROTOCOL.md describes ("Chunks of
+ * changes"). A rank that holds training weights compares them with their
+ * shadow, once (transport/delta/delta_index.h). Chunks received by an op that
+ * others wait for are kept as they are, while there is room, and forwarded.
+ * What has no base, in or from staging, and what was not kept travels dense.
+ * Inside a node, copies compare the source with the destination, and store what
+ * differs.
  *
  * Encoding auto chooses for each chunk, by the bytes that wait for the link
  * before it: few, and it sends values, which take the least time; more, and the

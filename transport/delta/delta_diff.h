@@ -1,13 +1,8 @@
 /*
- * Differences of elements of two bytes: floats are taken as integers in the
- * order of their values, so that neighbours differ by 1, also across zero. Only
- * elements that have changed have one, so none is 0. As bytes they are
- *
- *     bits: u8 (1, 2, 4, 8 or 16), exceptions: u16, codes, exceptions' indices:
- *     u16 each, exceptions' codes: u16 each
- *
- * A code is 2(|d| - 1) + (d > 0), from the lowest bit of a byte on; codes of
- * more bits are exceptions, 0 among the codes and listed behind.
+ * Differences of elements of two bytes, as bytes: docs/PROTOCOL.md, "Chunks of
+ * changes". Floats are taken as integers in the order of their values, so that
+ * neighbours differ by 1, also across zero. Only elements that have changed have
+ * one, so none is 0.
  */
 #ifndef RF_TRANSPORT_DELTA_DELTA_DIFF_H
 #define RF_TRANSPORT_DELTA_DELTA_DIFF_H

@@ -128,6 +128,25 @@ static void fill_arena(const struct process *process, enum rf_side side,
     }
 }
 
+/* With an encoding destinations hold what the last round left, which is version
+ * `round`. */
+static void fill_base(const struct process *process, uint32_t round)
+{
+    const struct planned_case *what = process->run->what;
+    const uint32_t last = process->rank->n_ranks - 1;
+    const bool is_last = process->rank->rank == last;
+    const bool restarted = what->restarts && round == 2;
+    if (!is_last || !restarted) {
+        fill_arena(process, RF_INFER, &process->env.arena[RF_MEM_INFER],
+                   round - 1);
+    }
+    rf_delta_codec_hold(process->delta, is_last && what->stale ? 7 : round);
+    if (restarted) {
+        rf_delta_codec_hear(process->delta, last, 0);
+    }
+    rf_delta_codec_begin(process->delta, round + 1);
+}
+
 static void fill(const struct process *process, uint64_t round)
 {
     fill_arena(process, RF_TRAIN, &process->env.arena[RF_MEM_TRAIN], round);
@@ -137,10 +156,8 @@ static void fill(const struct process *process, uint64_t round)
                    process->env.arena[mem].bytes);
         }
     }
-    if (process->delta != NULL) { /* they hold what the last one left */
-        fill_arena(process, RF_INFER, &process->env.arena[RF_MEM_INFER],
-                   round - 1);
-        rf_delta_codec_begin(process->delta, (uint32_t)round + 1);
+    if (process->delta != NULL) {
+        fill_base(process, (uint32_t)round);
     }
 }
 
@@ -242,18 +259,17 @@ static uint32_t narrowest(const struct rf_plan *plan)
     return least;
 }
 
-/* The codec of the scenario's encoding; the rank holds version 1, of round
- * 0. */
+/* The codec of the scenario's encoding, with the weights of round 0 as its
+ * base. */
 static enum rf_status make_codec(struct process *process, struct rf_err *err)
 {
     const struct planned_case *what = process->run->what;
     const struct rf_plan *plan = process->env.plan;
-    const struct test_rank *rank = process->rank;
     struct rf_delta_codec_how how = {
         .encoding = plan->spec->encoding,
         .schedule = process->schedule,
         .world = plan->world,
-        .rank = rank->rank,
+        .rank = process->rank->rank,
         .copies_inside = what->method->info->copies_inside,
         .now = process->env.arena[RF_MEM_TRAIN].base,
         .bytes = process->env.arena[RF_MEM_TRAIN].bytes,
@@ -272,8 +288,6 @@ static enum rf_status make_codec(struct process *process, struct rf_err *err)
     how.shadow = process->shadow.base;
     how.zstd = process->zstd;
     process->delta = rf_delta_codec_create(&how);
-    rf_delta_codec_hold(process->delta,
-                        what->stale && rank->rank == rank->n_ranks - 1 ? 7 : 1);
     process->env.codec = rf_delta_codec_of(process->delta);
     return status;
 }

@@ -12,7 +12,8 @@ struct planned_case {
     const struct planned *planned;
     const struct rf_method_ops *method;
     const struct rf_codec *codec; /* NULL: by the forms of operations */
-    bool stale; /* the last rank holds another version than the others */
+    bool stale;    /* the last rank holds another version than the others */
+    bool restarts; /* it has nothing before the second round, and says so */
     uint32_t rounds;
     /* Bytes that ranks report as sent and received: all ranks, last round. */
     uint64_t sent, received;

@@ -40,8 +40,11 @@ struct kept_op {
 struct rf_delta_codec {
     struct rf_codec codec;
     struct rf_delta_codec_how how;
-    uint32_t base; /* the version that destinations and shadow hold; 0: none */
-    uint32_t version;        /* of what is being sent */
+    uint32_t base;    /* the version that the shadow holds; 0: none */
+    uint32_t *held;   /* by rank: the version that its destinations hold */
+    bool resyncs;     /* in this iteration some rank does not hold the base, */
+    bool resynced;    /* it is this one, and whole weights have come */
+    uint32_t version; /* of what is being sent */
     struct rf_delta_how way; /* of the chunk that is being encoded */
     uint32_t likely;         /* elements whose changes have fitted a block */
     struct rf_delta_index *index; /* NULL without a shadow */
@@ -339,8 +342,9 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
                           struct rf_chunk *chunk, uint8_t *out)
 {
     struct rf_delta_codec *codec = codec_of(coder);
-    const bool indexed =
-        codec->index != NULL && codec->base != 0 && is_compared(coder->op);
+    const bool shadowed = codec->index != NULL && is_compared(coder->op);
+    const bool indexed = shadowed && codec->base != 0 &&
+                         codec->held[coder->op->dst] == codec->base;
     const uint64_t least =
         BLOCK_HEAD + PACKED_MORE + rf_delta_bound(1, coder->width);
     const uint64_t room = chunk->bytes;
@@ -357,6 +361,9 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
         const size_t bytes = (indexed ? encode_changes : encode_dense)(
             coder, chunk->first + done, &count, src, room - used - BLOCK_HEAD,
             at);
+        if (shadowed && !indexed) { /* the shadow has to follow */
+            (void)find_changes(codec, coder, chunk->first + done, count, src);
+        }
         rf_put_u32(at - BLOCK_HEAD, (uint32_t)bytes);
         rf_put_u16(at - BLOCK_HEAD + 4, (uint16_t)(count - 1));
         done += (uint64_t)count * coder->width;
@@ -372,6 +379,14 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
 }
 
 /* --- chunks that are forwarded -------------------------------------------- */
+
+/* Whether a rank holds what a chunk changes. */
+static bool can_take(const struct rf_delta_codec *codec, uint32_t rank,
+                     const uint8_t *chunk)
+{
+    const uint32_t base = rf_get_u32(chunk);
+    return base == 0 || base == codec->held[rank];
+}
 
 /* Whether an op forwards all that `dep` brings. */
 static bool forwards(const struct rf_op *op, const struct rf_op *dep)
@@ -400,6 +415,8 @@ static void keep(struct rf_delta_codec *codec, const struct rf_op *op,
     }
 }
 
+/* A chunk that arrived for `op` to forward; NULL if none begins and ends as
+ * wanted, or the receiver does not hold what it changes. */
 static const struct kept_chunk *find_kept(const struct rf_delta_codec *codec,
                                           const struct rf_op *op,
                                           const struct rf_chunk *chunk)
@@ -423,7 +440,8 @@ static const struct kept_chunk *find_kept(const struct rf_delta_codec *codec,
     }
     return of != NULL && low < of->n && of->chunks[low].first == chunk->first &&
                    of->chunks[low].items <= chunk->items &&
-                   of->chunks[low].bytes <= chunk->bytes
+                   of->chunks[low].bytes <= chunk->bytes &&
+                   can_take(codec, op->dst, codec->bytes + of->chunks[low].at)
                ? &of->chunks[low]
                : NULL;
 }
@@ -510,7 +528,7 @@ static const char *judge(const struct rf_delta_codec *codec,
     if (rf_get_u32(in + 4) != codec->version) {
         return "that belongs to another iteration";
     }
-    return rf_get_u32(in) == 0 || rf_get_u32(in) == codec->base
+    return can_take(codec, codec->how.rank, in)
                ? NULL
                : "that changes weights of a version which this rank does not "
                  "hold: its destinations were not filled for this iteration";
@@ -548,6 +566,8 @@ static const char *decode(const struct rf_coder *coder,
         return RF_CHUNK_MALFORMED;
     }
     keep(codec, coder->op, chunk, in);
+    codec->resynced |= codec->held[codec->how.rank] != codec->base &&
+                       coder->op->dst_mem == RF_MEM_INFER;
     return NULL;
 }
 
@@ -667,6 +687,7 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
     codec->how = *how;
     codec->likely = RF_DELTA_BLOCK;
     codec->kept = rf_calloc(how->schedule->n_ops + 1, sizeof(*codec->kept));
+    codec->held = rf_calloc(how->world->n_ranks, sizeof(*codec->held));
     if (how->shadow != NULL) {
         codec->keeps = ways[how->encoding].how.diff ||
                        ways[how->encoding].how.positions == RF_DELTA_XOR;
@@ -678,7 +699,8 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
             (size_t)(find_forwarded(how, codec->kept) / KEPT_PART);
         codec->bytes = rf_calloc(codec->capacity + 1, 1);
     }
-    if (codec->bytes == NULL || (how->shadow != NULL && codec->index == NULL)) {
+    if (codec->bytes == NULL || codec->held == NULL ||
+        (how->shadow != NULL && codec->index == NULL)) {
         rf_delta_codec_destroy(codec);
         return NULL;
     }
@@ -696,6 +718,7 @@ void rf_delta_codec_destroy(struct rf_delta_codec *codec)
     }
     rf_delta_index_destroy(codec->index);
     free(codec->kept);
+    free(codec->held);
     free(codec->bytes);
     free(codec);
 }
@@ -708,6 +731,15 @@ const struct rf_codec *rf_delta_codec_of(const struct rf_delta_codec *codec)
 void rf_delta_codec_hold(struct rf_delta_codec *codec, uint32_t version)
 {
     codec->base = version;
+    for (uint32_t r = 0; r < codec->how.world->n_ranks; r++) {
+        codec->held[r] = version;
+    }
+}
+
+void rf_delta_codec_hear(struct rf_delta_codec *codec, uint32_t rank,
+                         uint32_t version)
+{
+    codec->held[rank] = version;
 }
 
 /* Auto: differences need what the shadow held, which costs time. It is kept if
@@ -730,6 +762,10 @@ void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version)
         choose_to_keep(codec);
     }
     codec->version = version;
+    codec->resyncs = codec->resynced = false;
+    for (uint32_t r = 0; r < codec->how.world->n_ranks; r++) {
+        codec->resyncs |= codec->held[r] != codec->base;
+    }
     codec->n_bytes = 0;
     for (size_t i = 0; i < codec->how.schedule->n_ops; i++) {
         codec->kept[i].n = 0;
@@ -741,13 +777,22 @@ void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version)
 
 void rf_delta_codec_commit(struct rf_delta_codec *codec)
 {
-    codec->base = codec->version;
+    codec->base = codec->held[codec->how.rank] = codec->version;
     if (codec->index != NULL) {
         rf_delta_index_commit(codec->index);
     }
 }
 
+bool rf_delta_codec_resynced(const struct rf_delta_codec *codec)
+{
+    return codec->resynced;
+}
+
 void rf_delta_codec_took(struct rf_delta_codec *codec, int64_t ns)
 {
-    codec->took[codec->keeps] = ns;
+    if (codec->resyncs) { /* whole weights say nothing about changes */
+        codec->items = codec->behind = 0;
+    } else {
+        codec->took[codec->keeps] = ns;
+    }
 }

@@ -4,9 +4,10 @@
  * changes"). A rank that holds training weights compares them with their
  * shadow, once (transport/delta/delta_index.h). Chunks received by an op that
  * others wait for are kept as they are, while there is room, and forwarded.
- * What has no base, in or from staging, and what was not kept travels dense.
- * Inside a node, copies compare the source with the destination, and store what
- * differs.
+ * What has no base travels dense: in or from staging, what was not kept, and all
+ * that goes to a rank that does not hold the base (a resync), from whichever
+ * rank is before it on the way. Inside a node, copies compare the source with
+ * the destination, and store what differs.
  *
  * Encoding auto chooses for each chunk, by the bytes that wait for the link
  * before it: few, and it sends values, which take the least time; more, and the
@@ -62,17 +63,26 @@ const struct rf_codec *rf_delta_codec_of(const struct rf_delta_codec *codec);
 void rf_delta_codec_seal(const struct rf_delta_codec *codec,
                          const struct rf_chunk *chunk, uint8_t *out);
 
-/* The rank's destinations and its shadow hold weights of `version`, 1 or more;
- * 0, as at first: of none, so all elements travel. */
+/* The rank's shadow and the destinations of all ranks hold weights of
+ * `version`, 1 or more; 0, as at first: of none, so all elements travel. */
 void rf_delta_codec_hold(struct rf_delta_codec *codec, uint32_t version);
+
+/* Rank `rank` has said that its destinations hold weights of `version`. Until
+ * they are those of the shadow, it gets all elements. */
+void rf_delta_codec_hear(struct rf_delta_codec *codec, uint32_t rank,
+                         uint32_t version);
 
 /* Before an iteration: sources have changed. `version` is that of the weights,
  * the same on all ranks. */
 void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version);
-/* After it: the shadow now has what the receivers have, and they hold the
- * iteration's version. */
+/* After it: the shadow and the rank's own destinations hold the iteration's
+ * version. Other ranks hold it only once they have said so. */
 void rf_delta_codec_commit(struct rf_delta_codec *codec);
-/* And what it took in all, which auto compares with others. */
+/* Whether the rank did not hold the base in this iteration and was sent whole
+ * weights for that. */
+bool rf_delta_codec_resynced(const struct rf_delta_codec *codec);
+/* And what it took in all, which auto compares with others, unless a rank
+ * without the base got all elements. */
 void rf_delta_codec_took(struct rf_delta_codec *codec, int64_t ns);
 
 #endif

@@ -252,6 +252,38 @@ LOOP_TEST(test_a_rank_with_other_weights_ends_the_refit, 3)
             "which this rank does not hold");
 }
 
+/* In the second of three rounds, the last rank has restarted: it gets whole
+ * weights, from whoever sends to it, and changes again in the third. */
+LOOP_TEST(test_a_rank_that_restarted_gets_whole_weights, 3 * (int)RF_STRATEGIES)
+{
+    static const char changes[] =
+        ", 'update': {'density': 0.1}, 'encoding': 'auto+diff', 'disk': "
+        "{'folder': '%s'}";
+    const char *method = carriers[_i % 3];
+    char folder[] = "/tmp/refit-test-XXXXXX", more[160];
+    AUTO(planned) planned;
+    struct planned_case what = {
+        .planned = &planned, .restarts = true, .rounds = 2};
+    uint64_t sent;
+    if (!can_run(rf_method_info_find(method))) {
+        return;
+    }
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(more, sizeof(more), changes, folder);
+    make(&planned, &meshes[6], method,
+         rf_strategy_name((enum rf_strategy)(_i / 3)), more);
+    what.method = rf_method_find(method, &planned.err);
+    ck_assert_uint_eq(planned_case_run(&what), 0);
+    ck_assert_uint_eq(what.sent, what.received);
+    sent = what.sent;
+    what.rounds = 3;
+    ck_assert_uint_eq(planned_case_run(&what), 0);
+    if (planned.plan->spec->strategy != RF_GATHER_BROADCAST) { /* dense */
+        ck_assert_uint_lt(2 * what.sent, sent);
+    }
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+
 LOOP_TEST(test_host_conforms_taking_turns, RF_ARRAY_SIZE(meshes))
 {
     run_all("host", &meshes[_i], ", 'balance': 'order', 'serialize': true",

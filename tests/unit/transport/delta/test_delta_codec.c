@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/bytes.h"
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "tests/lib/random_ops.h"
@@ -128,6 +129,25 @@ static void make_world(struct world *world, uint64_t seed, uint32_t density,
     step(world, density, VERSION);
 }
 
+/* Rank `rank` has lost its weights, and has said so. */
+static void restart(struct world *world, uint32_t rank)
+{
+    memset(world->found[rank][RF_MEM_INFER], 0,
+           world->ops.bytes[rank][RF_MEM_INFER]);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        rf_delta_codec_hear(world->codec[r], rank, 0);
+    }
+}
+
+/* All have got the weights of `version`, and have said so. */
+static void confirm(struct world *world, uint32_t version)
+{
+    for (uint32_t r = 0; r < RANKS; r++) {
+        rf_delta_codec_commit(world->codec[r]);
+        rf_delta_codec_hold(world->codec[r], version);
+    }
+}
+
 static void free_world(struct world *world)
 {
     for (uint32_t r = 0; r < RANKS; r++) {
@@ -185,13 +205,14 @@ LOOP_TEST(test_every_encoding_carries_every_density, CASES)
     make_world(&world, (uint64_t)_i, densities[_i / (RF_ENCODINGS - 1)],
                encoding);
     for (uint32_t version = VERSION; version < VERSION + 3; version++) {
+        if (version == VERSION + 1) {
+            restart(&world, (uint32_t)_i % RANKS);
+        }
         for (size_t i = 0; i < world.ops.all.n_ops; i++) {
             carry(&world, &world.ops.all.ops[i]);
         }
         assert_all_there(&world);
-        for (uint32_t r = 0; r < RANKS; r++) {
-            rf_delta_codec_commit(world.codec[r]);
-        }
+        confirm(&world, version);
         step(&world, densities[(version + (uint32_t)_i) % 6], version + 1);
     }
     free_world(&world);
@@ -215,6 +236,41 @@ TEST(test_forwarded_changes_stay_encoded)
     }
     ck_assert_uint_gt(forwarded, 0);
     ck_assert_uint_lt(10 * (first + forwarded), whole);
+    assert_all_there(&world);
+    free_world(&world);
+}
+
+/* Few changes are many bytes only on the way to a rank without the base, and
+ * from there on. */
+TEST(test_a_rank_without_the_base_gets_all_elements)
+{
+    struct world world = {.codec = {NULL}};
+    AUTO_FREE bool *dense = NULL;
+    uint64_t whole = 0, changes = 0, resyncs = 0;
+    make_world(&world, 3, 700, RF_ENCODING_AUTO);
+    restart(&world, 1);
+    dense = rf_xcalloc(world.ops.all.n_ops, sizeof(*dense));
+    for (size_t i = 0; i < world.ops.all.n_ops; i++) {
+        const struct rf_op *op = &world.ops.all.ops[i];
+        const uint64_t bytes = carry(&world, op);
+        dense[i] = op->src_mem == RF_MEM_STAGE || op->dst_mem == RF_MEM_STAGE ||
+                   op->dst == 1 ||
+                   (op->dep != RF_NO_OP &&
+                    dense[rf_schedule_index(&world.ops.all, op->dep)]);
+        if (dense[i]) {
+            ck_assert_uint_ge(bytes, rf_op_bytes(op));
+            resyncs += op->dst == 1 && op->dst_mem == RF_MEM_INFER;
+        } else {
+            whole += rf_op_bytes(op);
+            changes += bytes;
+        }
+    }
+    ck_assert_uint_gt(resyncs, 0);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        ck_assert(rf_delta_codec_resynced(world.codec[r]) == (r == 1));
+    }
+    ck_assert_uint_gt(changes, 0);
+    ck_assert_uint_lt(10 * changes, whole);
     assert_all_there(&world);
     free_world(&world);
 }
@@ -501,6 +557,40 @@ TEST(test_a_part_of_what_came_is_not_taken_for_the_whole)
     rf_delta_codec_destroy(one->codec);
 }
 
+/* A receiver that has not said that it holds what was sent may not. */
+TEST(test_weights_are_a_base_once_the_receiver_has_them)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_GAP8);
+    for (int told = 0; told < 2; told++) {
+        rf_delta_codec_commit(one->codec);
+        rf_delta_codec_begin(one->codec, VERSION + 1);
+        if (told) {
+            rf_delta_codec_hear(one->codec, 1, VERSION);
+        }
+        one->chunk = rest_of(sizeof(one->now), 0);
+        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+        ck_assert_uint_eq(rf_get_u32(one->wire), told ? (uint32_t)VERSION : 0);
+        rf_delta_codec_begin(one->codec, VERSION);
+    }
+    rf_delta_codec_destroy(one->codec);
+}
+
+TEST(test_the_shadow_follows_what_is_sent_whole)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_AUTO_DIFF);
+    rf_delta_codec_hear(one->codec, 1, 0);
+    rf_delta_codec_begin(one->codec, VERSION);
+    for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items) {
+        one->chunk = rest_of(sizeof(one->now), at);
+        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    }
+    rf_delta_codec_commit(one->codec);
+    ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
+    rf_delta_codec_destroy(one->codec);
+}
+
 TEST(test_commit_makes_the_shadow_what_was_sent)
 {
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
@@ -525,6 +615,7 @@ TEST(test_without_differences_the_shadow_is_what_is_being_sent)
 static uint8_t next_way(struct one_op *one, uint32_t version, uint64_t queued)
 {
     rf_delta_codec_commit(one->codec);
+    rf_delta_codec_hold(one->codec, version - 1);
     one->now[100] ^= 1;
     one->now[200] ^= 1;
     rf_delta_codec_begin(one->codec, version);
@@ -578,6 +669,28 @@ TEST(test_auto_sends_differences_while_they_are_faster)
     ck_assert_uint_eq(next_way(one, 12, BEHIND), VALUES);
     rf_delta_codec_took(one->codec, 102);
     ck_assert_uint_eq(next_way(one, 13, BEHIND), DIFFERENCES);
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* Which take longer, on a link that keeps up here. */
+TEST(test_auto_learns_nothing_from_whole_weights)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_AUTO);
+    ck_assert(take(one));
+    ck_assert_uint_eq(next_way(one, 8, BEHIND), VALUES);
+    rf_delta_codec_took(one->codec, 100);
+    ck_assert_uint_eq(next_way(one, 9, BEHIND), DIFFERENCES);
+    rf_delta_codec_took(one->codec, 99);
+    rf_delta_codec_commit(one->codec);
+    rf_delta_codec_hear(one->codec, 1, 0);
+    rf_delta_codec_begin(one->codec, 10);
+    for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items) {
+        one->chunk = rest_of(sizeof(one->now), at);
+        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    }
+    rf_delta_codec_took(one->codec, 1000);
+    ck_assert_uint_eq(next_way(one, 11, BEHIND), DIFFERENCES);
     rf_delta_codec_destroy(one->codec);
 }
 

@@ -49,6 +49,7 @@ const struct rf_result_field rf_result_fields[] = {
     VARIES("plan", "plan_ms", MS),
     SHOWN("schedule", "inter_node_bytes", BYTES, NULL, ">on links", 5),
     RARE("summary", "sent_bytes", BYTES, "sent_bytes", ">sent"),
+    RARE("summary", "resyncs", COUNT, "resyncs", ">resyncs"),
     PLAIN("summary", "count", COUNT, "iterations"),
     SHOWN("summary", "median_ms", TIME, "median_ms", ">median ms", 0),
     PLAIN("summary", "mean_ms", MS, "mean_ms"),

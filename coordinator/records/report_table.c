@@ -122,6 +122,9 @@ static const char *shown(const json_t *result, enum rf_report_form form,
             return efficiency(result, field, value, out);
         case RF_RESULT_BYTES:
             return rf_format_bytes((uint64_t)value, out, TEXT_BYTES);
+        case RF_RESULT_COUNT:
+            snprintf(out, TEXT_BYTES, "%.0f", value);
+            return out;
         default:
             return rf_amount_text(value, out);
         }

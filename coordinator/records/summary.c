@@ -278,6 +278,18 @@ static json_t *sent_json(const json_t *record)
     return out;
 }
 
+/* In all iterations; NULL: none. */
+static json_t *resyncs_json(const json_t *record)
+{
+    struct rf_result_samples found = rf_result_samples(record, "resyncs");
+    double sum = 0;
+    for (size_t i = 0; i < found.count; i++) {
+        sum += found.values[i];
+    }
+    rf_result_samples_free(&found);
+    return sum > 0 ? json_integer((json_int_t)sum) : NULL;
+}
+
 json_t *rf_summary_json(const json_t *record, bool has_rate)
 {
     struct rf_result_samples times = rf_result_samples(record, "refit_ms");
@@ -301,6 +313,7 @@ json_t *rf_summary_json(const json_t *record, bool has_rate)
     put(out, "algbw_gbytes_per_s", has_rate ? rate_json(record, &s) : NULL);
     put(out, "drift_percent", any ? json_real(s.drift_percent) : NULL);
     put(out, "sent_bytes", sent_json(record));
+    put(out, "resyncs", resyncs_json(record));
     put(out, "yardstick_ratio", ratios_json(record));
     put(out, "phases", phases_json(record));
     put(out, "memory", memory_json(record));

@@ -175,6 +175,19 @@ static json_t *ranks_json(const struct rf_msg_ran *samples, uint32_t n,
     return out;
 }
 
+/* Puts the number of ranks that got whole weights for lack of a base. */
+static void put_resyncs(json_t *out, const struct rf_msg_ran *samples,
+                        uint32_t n)
+{
+    json_int_t resyncs = 0;
+    for (uint32_t r = 0; r < n; r++) {
+        resyncs += samples[r].resync;
+    }
+    if (resyncs > 0) {
+        put(out, "resyncs", json_integer(resyncs));
+    }
+}
+
 static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
 {
     json_t *list = json_array();
@@ -199,6 +212,7 @@ static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
             yardstick_ns > 0
                 ? json_real((double)s.slowest_ns / (double)yardstick_ns)
                 : NULL);
+        put_resyncs(out, iteration->ranks, n);
         put(out, "ranks", ranks_json(iteration->ranks, n, s.first_start));
         json_array_append_new(list, out);
     }

@@ -64,15 +64,19 @@ const struct rf_spec_field rf_update_fields[] = {
     {"pattern", RF_SPEC_WORD, AT(pattern), .words = patterns},
     {"every", RF_SPEC_U32, AT(every), .least = 1, .most = 1000000,
      .standard = 1},
+    {"restart_every", RF_SPEC_U32, AT(restart_every), .optional = true,
+     .most = 1000000},
     {"seed", RF_SPEC_U64, AT(seed), .most = INT64_MAX},
     {"densities", .is_list = true, .read = read_densities,
      .write = write_densities},
     {.key = NULL}};
 
-static bool of_checkpoints(const struct rf_spec_field *field)
+/* Whether the key says nothing about what changes, or by checkpoints. */
+static bool goes_with_from(const struct rf_spec_field *field)
 {
     return field->offset == offsetof(struct rf_update_spec, from) ||
-           field->offset == offsetof(struct rf_update_spec, to);
+           field->offset == offsetof(struct rf_update_spec, to) ||
+           field->offset == offsetof(struct rf_update_spec, restart_every);
 }
 
 enum rf_status rf_update_spec_check(const struct rf_jnode *object,
@@ -91,7 +95,7 @@ enum rf_status rf_update_spec_check(const struct rf_jnode *object,
     }
     for (const struct rf_spec_field *field = rf_update_fields;
          from && field->key != NULL; field++) {
-        if (!of_checkpoints(field) &&
+        if (!goes_with_from(field) &&
             json_object_get(object->value, field->key) != NULL) {
             return rf_jnode_fail(object, err,
                                  "\"from\" and \"%s\" cannot be combined: "
@@ -108,7 +112,7 @@ json_t *rf_update_spec_write(const struct rf_update_spec *update,
     json_t *out = rf_spec_fields_write(rf_update_fields, update, nodes);
     for (const struct rf_spec_field *field = rf_update_fields;
          update->from != NULL && field->key != NULL; field++) {
-        if (!of_checkpoints(field)) {
+        if (!goes_with_from(field)) {
             json_object_del(out, field->key);
         }
     }
@@ -124,6 +128,12 @@ double rf_update_density_of(const struct rf_update_spec *update,
         }
     }
     return update->density;
+}
+
+bool rf_update_restarts(const struct rf_update_spec *update, uint64_t iteration)
+{
+    return update->restart_every > 0 &&
+           (iteration + 1) % update->restart_every == 0;
 }
 
 void rf_update_spec_free(struct rf_update_spec *update)

@@ -43,7 +43,8 @@ struct rf_update_spec {
     char *to;       /* of the one after it; NULL: the model's */
     double density; /* share of elements that a step changes, 0 to 1 */
     enum rf_update_pattern pattern;
-    uint32_t every; /* steps before each refit */
+    uint32_t every;         /* steps before each refit */
+    uint32_t restart_every; /* iterations; 0: no engine restarts */
     uint64_t seed;
     struct rf_update_density *densities; /* the first match counts */
     uint32_t n_densities;
@@ -62,6 +63,11 @@ json_t *rf_update_spec_write(const struct rf_update_spec *update,
 /* The share of elements of tensors called `name` that a step changes. */
 double rf_update_density_of(const struct rf_update_spec *update,
                             const char *name);
+
+/* Whether the last replica of the inference side has restarted before
+ * `iteration`, counted from 0 with the warm-ups, and holds no weights. */
+bool rf_update_restarts(const struct rf_update_spec *update,
+                        uint64_t iteration);
 
 /* Frees the members. */
 void rf_update_spec_free(struct rf_update_spec *update);

@@ -44,7 +44,9 @@ encoded_cases() {
     for victim in rank agent; do
         for state in preparing filling running verifying; do
             add "encoded-kill-$victim-$state" 200 - case_kill_encoded \
-                "$victim" "$state"
+                "$victim" "$state" 0
+            add "resync-kill-$victim-$state" 200 - case_kill_encoded \
+                "$victim" "$state" 1
         done
     done
 }

@@ -44,8 +44,9 @@ use_world() { # local|ssh
     base=$(jq --argjson model "$weights" --argjson scenarios "$two_scenarios" \
         --arg worker "$worker" '. + {name: "t", model: $model,
             scenarios: $scenarios} | .launch.worker = $worker' <<<"$base")
-    [ -z "${encoded-}" ] || base=$(jq '.scenarios[] += {method: "tcp",
-        update: {density: 0.01}, encoding: "auto+diff"}' <<<"$base")
+    [ -z "${encoded-}" ] || base=$(jq --argjson every "$encoded" \
+        '.scenarios[] += {method: "tcp", encoding: "auto+diff",
+            update: {density: 0.01, restart_every: $every}}' <<<"$base")
 }
 
 # Has the node that starts last wait until $PWD/go is there: so long the run is

@@ -15,9 +15,10 @@ case_kill() { # WORLD VICTIM STATE [moving]
     "${2}_has_died"
 }
 
-# While only what an update changed travels.
-case_kill_encoded() { # VICTIM STATE
-    encoded=1 case_kill local "$1" "$2"
+# While only what an update changed travels, or all of it to an engine that has
+# restarted.
+case_kill_encoded() { # VICTIM STATE RESTART_EVERY
+    encoded=$3 case_kill local "$1" "$2"
 }
 
 rank_has_died() {

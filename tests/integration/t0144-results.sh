@@ -21,7 +21,8 @@ record_everything() {
             {name: "across", mode: "disaggregated", strategy: "auto",
                 train: {tp: 4}, infer: {tp: 4}, warmup: 0, iterations: 2},
             {name: "changes", train: {tp: 2}, infer: {tp: 4}, warmup: 0,
-                iterations: 1, update: {density: 0.1}, encoding: "auto"}]}' \
+                iterations: 1, update: {density: 0.1, restart_every: 1},
+                encoding: "auto"}]}' \
         <<<"$four_slots" >cluster.json
     coord_exits 0 cluster.json -o ok
     coord_exits 0 cluster.json -s quantized --repeat 2 -o repeated

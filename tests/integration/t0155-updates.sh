@@ -79,6 +79,55 @@ test_every_method_and_every_strategy_is_verified() {
     done
 }
 
+# The ranks of the second replica, before the first and the third measured
+# iteration: they get all of the weights, the others still what changed.
+test_an_engine_that_restarted_gets_whole_weights() {
+    strategies=$("$RF_TOP/tests/lib/strategies" "$coord" | jq -R . | jq -sc .)
+    cluster '"update": {"density": 0.02, "restart_every": 2},
+             "encoding": "auto+diff", "method": "tcp",
+             "strategy": '"$strategies"
+    coord_exits 0 cluster.json --set 'scenarios.*.iterations=3'
+    expect_text out '^scenario .* sent +resyncs +median ms '
+    for result in results/*/x-*.json; do
+        expect_json "$result" '.status == "ok" and
+            if .scenario.strategy == "gather_broadcast" then
+                .summary.resyncs == null
+            else .summary.resyncs == 4 and
+                (.iterations | map(.resyncs)) == [2, null, 2] and
+                (.model.bytes as $all |
+                (.iterations | map([.ranks[].sent_bytes] | add)) as $sent |
+                $sent[0] > $all and $sent[2] > $all and $sent[1] < $all / 10)
+            end'
+    done
+    expect_json results/*/x-strategy=send_recv.json '.model.bytes as $all |
+        [.iterations[0].ranks[].received_bytes] |
+        .[4] + .[5] > $all and .[2] + .[3] < $all / 20'
+    [ "$(csv_column results/*/summary.csv resyncs | sort -u | xargs)" = 4 ] ||
+        fail "summary.csv lacks resyncs"
+}
+
+# Copies inside a node compare with what is there, and dense weights are for all.
+test_an_engine_restarts_with_every_method_and_checkpoints() {
+    two_checkpoints
+    cluster '"update": {"from": "before", "to": "after", "restart_every": 1},
+             "method": ["host", "disk", "ucx"],
+             "encoding": ["dense", "auto+raw"], "disk": {"folder": "'"$PWD"'"}'
+    coord_exits 0 cluster.json --set 'model={"checkpoint": "before"}' \
+        --set 'nodes=[{"host": "a", "slots": 2}, {"host": "b", "slots": 4}]'
+    for result in results/*/x-*.json; do
+        expect_json "$result" '.status == "ok" and
+            .scenario.update.restart_every == 1 and
+            .summary.resyncs == if .scenario.encoding == "dense" then null
+                else 2 end'
+    done
+    cluster '"update": {"density": 0.02, "restart_every": 1},
+             "method": ["host", "shm"], "encoding": "auto+raw"'
+    coord_exits 0 cluster.json -o inside
+    for result in inside/*/x-*.json; do
+        expect_json "$result" '.status == "ok" and .summary.resyncs == null'
+    done
+}
+
 test_without_an_encoding_tables_have_no_column_for_it() {
     cluster '"method": "host"'
     coord_exits 0 cluster.json
@@ -233,6 +282,8 @@ test_what_cannot_be_is_refused() {
         'densities\[0\].*density'
     refused '"update": {"from": "a", "density": 0.1}' \
         '"from" and "density" cannot be combined'
+    refused '"update": {"density": 0.1, "restart_every": -1}' \
+        'update\.restart_every: .*0 .*not -1'
     refused '"update": {"to": "a"}' '"to" needs "from"'
     refused '"update": {"from": "a"}' 'update\.from: the model must be'
     refused '"encoding": "auto"' 'needs "update"'

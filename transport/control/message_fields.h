@@ -343,7 +343,9 @@
     F(S, I64, device_ns, OPTIONAL, 0, RF_MSG_LONGEST_NS,                       \
       "the refit by the device's clock; absent in host memory")                \
     F(S, U64, sent_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "to other ranks")     \
-    F(S, U64, received_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "from others")
+    F(S, U64, received_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "from others")    \
+    F(S, BOOL, resync, OPTIONAL, 0, 0,                                         \
+      "it held no weights that changes apply to, and got whole ones")
 
 #define RF_TRACED_FIELDS(F, S)                                                 \
     F(S, U64S, events, REQUIRED, RF_MSG_TRACE_NUMBERS *RF_MSG_TRACE_MAX,       \

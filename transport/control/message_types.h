@@ -41,8 +41,8 @@ enum rf_msg_type {
 #undef X
 };
 
-#define RF_PROTOCOL_MIN 8
-#define RF_PROTOCOL_MAX 8
+#define RF_PROTOCOL_MIN 9
+#define RF_PROTOCOL_MAX 9
 #define RF_BANNER "REFIT-WORKER/1" /* then a space, the nonce, a newline */
 
 #define RF_CONNECT_BACK_MS 5000

@@ -167,6 +167,20 @@ static enum rf_status fill_sources(struct rf_rank_attempt *attempt,
                : rf_fill(&job, attempt->memory, NULL, err);
 }
 
+/* Whether the rank belongs to an engine that has restarted before the
+ * iteration: the last replica of the inference side. */
+static bool has_restarted(const struct rf_rank_attempt *attempt,
+                          uint64_t iteration)
+{
+    const struct rf_world *world = attempt->task->world;
+    const struct rf_side_spec *infer = &attempt->plan->spec->infer;
+    const uint32_t index = world->ranks[attempt->env.rank].index[RF_INFER];
+    return index != RF_NONE &&
+           rf_coord_of(infer, world->size[RF_INFER], index).dp ==
+               infer->dp - 1 &&
+           rf_update_restarts(&attempt->plan->spec->update, iteration);
+}
+
 /* Destinations hold what the update changes, or nothing. */
 static enum rf_status fill_destinations(struct rf_rank_attempt *attempt,
                                         uint64_t iteration, struct rf_err *err)
@@ -174,7 +188,8 @@ static enum rf_status fill_destinations(struct rf_rank_attempt *attempt,
     const struct rf_memory_ops *memory = attempt->memory;
     struct rf_reading reading = {.abort = attempt->env.abort};
     struct rf_content_job job = rf_rank_attempt_arrived(attempt, iteration);
-    if (!attempt->plan->spec->update.given) {
+    if (!attempt->plan->spec->update.given ||
+        has_restarted(attempt, iteration)) {
         return memory->poison(iteration, job.arena, err);
     }
     job.base_of = NULL;
@@ -197,6 +212,25 @@ static enum rf_status fill_shadow(struct rf_rank_attempt *attempt,
                : RF_OK;
 }
 
+/* Tells all ranks which weights this one's destinations hold, and hears the
+ * same of them. */
+static enum rf_status tell_versions(struct rf_rank_attempt *attempt,
+                                    uint32_t iteration, struct rf_err *err)
+{
+    const uint32_t n = attempt->task->world->n_ranks;
+    const uint32_t mine = has_restarted(attempt, iteration) ? 0 : iteration + 1;
+    uint32_t *all = rf_xcalloc(n, sizeof(*all));
+    const enum rf_status status =
+        rf_share_all(&attempt->method_env, "versions of weights", &mine,
+                     sizeof(mine), all, err);
+    rf_delta_codec_hold(attempt->delta, iteration + 1);
+    for (uint32_t r = 0; status == RF_OK && r < n; r++) {
+        rf_delta_codec_hear(attempt->delta, r, all[r]);
+    }
+    free(all);
+    return status;
+}
+
 static enum rf_status step_fill(struct rf_rank_attempt *attempt,
                                 const struct rf_msg_step *step,
                                 struct rf_msg_answer *answer,
@@ -213,7 +247,7 @@ static enum rf_status step_fill(struct rf_rank_attempt *attempt,
         status = memory->poison(iteration, &attempt->quantized, err);
     }
     if (status == RF_OK && attempt->delta != NULL) {
-        rf_delta_codec_hold(attempt->delta, step->index + 1);
+        status = tell_versions(attempt, step->index, err);
     }
     return status;
 }
@@ -339,6 +373,8 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
     times.unpack_ns += quantized_ns;
     times.device_ns += quantized_ns;
     report_times(attempt, trace, &times, start_ns, end_ns, answer);
+    answer->ran->resync =
+        attempt->delta != NULL && rf_delta_codec_resynced(attempt->delta);
     return RF_OK;
 }
 

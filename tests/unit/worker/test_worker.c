@@ -77,7 +77,7 @@ TEST(test_help_and_version_go_to_standard_output)
     assert_says(ran.text, "--connect");
     RUN("--version");
     ck_assert_int_eq(ran.status, 0);
-    ck_assert_ptr_nonnull(strstr(ran.text, "protocol 8"));
+    ck_assert_ptr_nonnull(strstr(ran.text, "protocol 9"));
 }
 
 LOOP_TEST(test_wrong_usage_exits_with_2, 10)

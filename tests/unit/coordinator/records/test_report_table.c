@@ -66,6 +66,19 @@ TEST(test_report_shows_ratios_and_bounds_that_are_none)
                   "%s", text);
 }
 
+TEST(test_report_shows_counts_where_there_are_any)
+{
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_auto_t *result = result_record("x", "ok", 20, 1.1);
+    AUTO_FREE char *text;
+    json_object_set_new(json_object_get(result, "summary"), "resyncs",
+                        json_integer(1200));
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
+    text = rf_table_text(table, RF_REPORT_TABLE);
+    assert_says(text, "  resyncs  ");
+    assert_says(text, "     1200  ");
+}
+
 static json_t *with_ratio(double ratio)
 {
     json_t *result = result_record("x", "ok", 20, 0.66);

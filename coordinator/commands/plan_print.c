@@ -414,6 +414,7 @@ static void print_update(const struct rf_scenario *scenario)
 {
     const struct rf_plan *plan = scenario->plan;
     const enum rf_encoding encoding = rf_scenario_encoding(scenario, NULL);
+    const uint32_t every = plan->spec->update.restart_every;
     double all = 0, changed = 0, least = 0;
     char a[32], b[32];
     if (!plan->spec->update.given) {
@@ -437,14 +438,18 @@ static void print_update(const struct rf_scenario *scenario)
         printf("  update      %.3g %% of %s changes", 100 * changed / all, a);
     }
     if (encoding == RF_ENCODING_DENSE) {
-        printf("; all of it moves\n");
+        printf("; all of it moves");
     } else if (least > 0) {
-        printf("; encoding %s moves at least %s\n", rf_encoding_name(encoding),
+        printf("; encoding %s moves at least %s", rf_encoding_name(encoding),
                b);
     } else {
-        printf("; encoding %s moves what changed\n",
-               rf_encoding_name(encoding));
+        printf("; encoding %s moves what changed", rf_encoding_name(encoding));
     }
+    if (encoding != RF_ENCODING_DENSE && every > 0) {
+        printf(", to the last replica all, in 1 of %" PRIu32 " iterations",
+               every);
+    }
+    putchar('\n');
 }
 
 void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families)

@@ -104,6 +104,10 @@ const char *rf_encoded_gap(const struct rf_plan *plan,
     if (plan->spec->update.from != NULL) {
         return "what changed between checkpoints is not modelled";
     }
+    if (plan->spec->update.restart_every > 0) {
+        return "whole weights for engines that restart (update.restart_every) "
+               "are not modelled";
+    }
     for (uint32_t f = 0; f < plan->model->n_families; f++) {
         if (rf_update_unit(plan, f) > 0) {
             return "changes that lie together are not modelled";

@@ -104,6 +104,10 @@ test_an_engine_that_restarted_gets_whole_weights() {
         .[4] + .[5] > $all and .[2] + .[3] < $all / 20'
     [ "$(csv_column results/*/summary.csv resyncs | sort -u | xargs)" = 4 ] ||
         fail "summary.csv lacks resyncs"
+    run_coord plan cluster.json -s '*send_recv'
+    expect_text out 'encoding auto\+diff moves at least .* kB, to the last replica all, in 1 of 2 iterations'
+    run_coord predict cluster.json --set links.copy_gbytes_per_s=10
+    expect_text out 'whole weights for engines that restart'
 }
 
 # Copies inside a node compare with what is there, and dense weights are for all.

@@ -178,6 +178,9 @@ TEST(test_encoded_model_has_limits)
     assert_says(rf_encoded_gap(lab.plan, RF_ENCODING_AUTO), "lie together");
     assert_says(rf_encoded_gap(lab.plan, RF_ENCODING_XOR_ZSTD), "zstd");
     forget();
+    make("BF16", ", 'restart_every': 1", "auto");
+    assert_says(rf_encoded_gap(lab.plan, RF_ENCODING_AUTO), "restart");
+    forget();
     make("BF16", "", "auto");
     ck_assert_ptr_null(rf_encoded_gap(lab.plan, RF_ENCODING_AUTO));
 }

@@ -1,6 +1,7 @@
 /* Forms groups of tensors. See tensor_groups.h. */
 #include "planner/plan/tensor_groups.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
@@ -150,6 +151,7 @@ static void add_by_bytes(struct making *making, const struct item *item)
     const uint64_t size = plan->spec->group.size;
     const uint64_t bytes =
         rf_form_bytes(rf_plan_wire(plan, item->family), &tensor);
+    assert(bytes > 0);
     for (uint64_t e = 0, count; e < n; e += count) {
         if (making->used > 0 && bytes > size - RF_MIN(size, making->used)) {
             next_group(making);

@@ -243,6 +243,22 @@ TEST(test_schedule_proof_finds_groups_out_of_order)
                  RF_ERR_INTERNAL, lab.err, "a later group");
 }
 
+/* The last op of group 0, which takes something out of staging, says it is of
+ * group 1: group 2 may then overwrite what it reads. */
+TEST(test_schedule_proof_finds_reads_of_another_group)
+{
+    AUTO(planned) lab;
+    uint32_t i = 0;
+    make(&lab, "gather_broadcast", "");
+    while (lab.schedule->ops[i].group == 0) {
+        i++;
+    }
+    ck_assert_uint_eq(lab.schedule->ops[i - 1].src_mem, RF_MEM_STAGE);
+    lab.schedule->ops[i - 1].group = 1;
+    assert_fails(rf_schedule_prove(lab.plan, lab.schedule, &lab.err),
+                 RF_ERR_INTERNAL, lab.err, "a group that is not there");
+}
+
 /* An op of each group that begins a round before it may. */
 LOOP_TEST(test_schedule_proof_finds_groups_that_do_not_wait, RF_STRATEGIES)
 {

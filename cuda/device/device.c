@@ -235,8 +235,7 @@ enum rf_status rf_device_slices_upload(const struct rf_slices *slices,
 {
     enum rf_status status;
     memset(out, 0, sizeof(*out));
-    status = rf_device_upload(slices->at, slices->n * sizeof(*slices->at),
-                              &slices->tiles, 0, &out->table, err);
+    status = rf_device_upload(NULL, 0, &slices->tiles, 0, &out->table, err);
     out->cast = cast;
     out->bytes = slices->bytes;
     out->most_blocks = all_blocks();
@@ -264,8 +263,7 @@ enum rf_status rf_device_copy(const struct rf_device_slices *slices,
         slices->cast == RF_KERNEL_CAST_F32_BF16   ? narrows
         : slices->cast == RF_KERNEL_CAST_BF16_F32 ? widens
                                                   : copies;
-    struct rf_copy_args args = {.bases = *bases,
-                                .slices = slices->table.memory};
+    struct rf_copy_args args = {.bases = *bases};
     for (int c = RF_UNIT_CLASSES; c-- > 0;) {
         args.tiles = slices->table.tiles[c];
         args.n_tiles = slices->table.n[c];
@@ -282,11 +280,11 @@ enum rf_status rf_device_copies_upload(const struct rf_copies *copies,
 {
     enum rf_status status = RF_OK;
     memset(out, 0, 2 * sizeof(*out));
-    if (copies->plain.n > 0) {
+    if (copies->plain.bytes > 0) {
         status = rf_device_slices_upload(&copies->plain, RF_KERNEL_CAST_NONE,
                                          &out[0], err);
     }
-    if (status == RF_OK && copies->cast.n > 0) {
+    if (status == RF_OK && copies->cast.bytes > 0) {
         status = rf_device_slices_upload(&copies->cast, cast, &out[1], err);
     }
     return status;

@@ -57,7 +57,7 @@ enum rf_status rf_device_launch(enum rf_kernel kernel, uint32_t n_tiles,
 
 /* Tables of slices in device memory, uploaded once per plan. */
 struct rf_device_slices {
-    struct rf_device_table table; /* of struct rf_slice */
+    struct rf_device_table table; /* tiles alone */
     uint32_t cast;
     uint32_t most_blocks; /* per launch; default: all that the device runs at
                              once */

@@ -29,15 +29,6 @@ struct rf_bases {
     unsigned char *at[RF_MAX_BASES];
 };
 
-/* `rows` rows of `width` bytes from one place to another; with a cast, `width`
- * counts source bytes. */
-struct rf_slice {
-    uint64_t src_offset, dst_offset;
-    uint64_t src_pitch, dst_pitch;
-    uint64_t width, rows;
-    uint32_t src_base, dst_base;
-};
-
 /* Content of a logical tensor in an arena: row r holds the tensor's bytes
  * logical_offset + r·logical_pitch … + width (before a cast). */
 struct rf_content_slice {
@@ -47,19 +38,28 @@ struct rf_content_slice {
     uint64_t width, rows; /* of the arena, bytes */
 };
 
+/* A copy's tile has its own addresses, so that nothing else has to be loaded
+ * before its data; other tiles name their slice. */
 struct rf_tile {
-    uint32_t slice;
-    uint32_t rows;   /* copies: ≤ RF_TILE_UNROLL · (RF_TILE_THREADS >>
-                        group_log2); content: any number */
-    uint64_t row;    /* first */
-    uint64_t column; /* first, in bytes (of the source) */
-    uint32_t units;  /* in a row of the tile, ≤ 2^group_log2 */
+    union {
+        struct {
+            uint64_t src, dst; /* of the first unit, from the bases */
+            uint64_t src_pitch, dst_pitch;
+        };
+        struct {
+            uint64_t row, column; /* first, column in bytes */
+            uint32_t slice;
+        };
+    };
+    uint32_t rows;  /* copies: ≤ RF_TILE_UNROLL · (RF_TILE_THREADS >>
+                       group_log2); content: any number */
+    uint32_t units; /* in a row of the tile, ≤ 2^group_log2 */
     uint32_t group_log2;
-};
+    uint16_t src_base, dst_base; /* copies */
+} __attribute__((aligned(16)));
 
 struct rf_copy_args {
     struct rf_bases bases;
-    const struct rf_slice *slices;
     const struct rf_tile *tiles;
     uint32_t n_tiles;
 };
@@ -142,26 +142,21 @@ RF_PATTERN_FN rf_unit16 rf_widen4(rf_unit8 in)
 #define RF_UNROLL
 #endif
 
-/* Thread `thread`'s part of copying one tile, each unit through `become`. The
- * steps stay in registers: the compiler cannot tell that a store leaves the
- * slice alone, and would reload the pitch after each. */
+/* Thread `thread`'s part of copying one tile, each unit through `become`. */
 #define RF_DEFINE_COPY_TILE(name, in, out, become)                             \
     RF_PATTERN_FN void name(const struct rf_copy_args *args,                   \
                             const struct rf_tile *tile, uint32_t thread)       \
     {                                                                          \
-        const struct rf_slice *s = &args->slices[tile->slice];                 \
         const uint32_t lane = thread & ((1u << tile->group_log2) - 1);         \
         const uint32_t step = (uint32_t)RF_TILE_THREADS >> tile->group_log2;   \
         const uint32_t row = thread >> tile->group_log2;                       \
-        const uint64_t unit = tile->column / sizeof(in) + lane;                \
-        const unsigned char *from =                                            \
-            args->bases.at[s->src_base] + s->src_offset +                      \
-            (tile->row + row) * s->src_pitch + unit * sizeof(in);              \
-        unsigned char *to = args->bases.at[s->dst_base] + s->dst_offset +      \
-                            (tile->row + row) * s->dst_pitch +                 \
-                            unit * sizeof(out);                                \
-        const uint64_t src_step = step * s->src_pitch;                         \
-        const uint64_t dst_step = step * s->dst_pitch;                         \
+        const unsigned char *from = args->bases.at[tile->src_base] +           \
+                                    tile->src + row * tile->src_pitch +        \
+                                    lane * sizeof(in);                         \
+        unsigned char *to = args->bases.at[tile->dst_base] + tile->dst +       \
+                            row * tile->dst_pitch + lane * sizeof(out);        \
+        const uint64_t src_step = step * tile->src_pitch;                      \
+        const uint64_t dst_step = step * tile->dst_pitch;                      \
         in held[RF_TILE_UNROLL];                                               \
         if (lane >= tile->units) {                                             \
             return;                                                            \

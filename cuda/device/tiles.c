@@ -97,13 +97,30 @@ static uint32_t class_of(const struct rf_slice *slice, uint32_t cast)
              : 1));
 }
 
+/* Replaces a tile's place in its slice by its addresses. */
+static void address(struct rf_tile *tile, const struct rf_slice *slice,
+                    struct cast_items items)
+{
+    const uint64_t row = tile->row, column = tile->column;
+    tile->src = slice->src_offset + row * slice->src_pitch + column;
+    tile->dst = slice->dst_offset + row * slice->dst_pitch +
+                column / items.src * items.dst;
+    tile->src_pitch = slice->src_pitch;
+    tile->dst_pitch = slice->dst_pitch;
+    tile->src_base = (uint16_t)slice->src_base;
+    tile->dst_base = (uint16_t)slice->dst_base;
+}
+
 static void add_slice(struct rf_slices *slices, const struct rf_slice *slice,
                       uint32_t cast)
 {
-    const uint32_t index = (uint32_t)slices->n;
-    RF_PUSH(slices->at, slices->n, slices->capacity, *slice);
-    cut(&slices->tiles, class_of(slice, cast), index, slice->width, slice->rows,
-        RF_TILE_UNROLL);
+    struct rf_tiles *tiles = &slices->tiles;
+    const uint32_t class = class_of(slice, cast);
+    const size_t first = tiles->n[class];
+    cut(tiles, class, 0, slice->width, slice->rows, RF_TILE_UNROLL);
+    for (size_t t = first; t < tiles->n[class]; t++) {
+        address(&tiles->tiles[class][t], slice, items_of(cast));
+    }
     slices->bytes += slice->width * slice->rows;
 }
 
@@ -244,7 +261,6 @@ static void free_tiles(struct rf_tiles *tiles)
 
 void rf_slices_free(struct rf_slices *slices)
 {
-    free(slices->at);
     free_tiles(&slices->tiles);
     *slices = (struct rf_slices){0};
 }

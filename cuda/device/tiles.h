@@ -23,11 +23,19 @@ struct rf_tiles {
     size_t n[RF_UNIT_CLASSES], capacity[RF_UNIT_CLASSES];
 };
 
+/* `rows` rows of `width` bytes from one place to another; with a cast, `width`
+ * counts source bytes. */
+struct rf_slice {
+    uint64_t src_offset, dst_offset;
+    uint64_t src_pitch, dst_pitch;
+    uint64_t width, rows;
+    uint32_t src_base, dst_base;
+};
+
+/* Slices as tiles. */
 struct rf_slices {
-    struct rf_slice *at;
-    size_t n, capacity;
     struct rf_tiles tiles;
-    uint64_t bytes;
+    uint64_t bytes; /* of the sources */
 };
 
 /* Copies without and with a cast; all casts of one plan are the same. */

@@ -106,7 +106,7 @@ static enum rf_status try_length(struct trial *trial, uint64_t bytes,
 {
     const uint64_t run = result->run_bytes;
     const uint64_t n = RF_MIN(bytes / run, (uint64_t)TRIAL_RUNS);
-    struct rf_slices slices = {.at = NULL};
+    struct rf_slices slices = {.bytes = 0};
     enum rf_status status;
     for (uint64_t i = 0; i < n; i++) {
         /* Backwards on one side, so that runs are not joined to longer ones. */

@@ -300,7 +300,6 @@ static void real_rf_copy_args(struct rf_copy_args *args)
     for (int b = 0; b < RF_MAX_BASES; b++) {
         args->bases.at[b] = fake_cuda_shadow(args->bases.at[b]);
     }
-    args->slices = fake_cuda_shadow(args->slices);
     args->tiles = fake_cuda_shadow(args->tiles);
 }
 

@@ -87,13 +87,11 @@ static void bench_slice(const struct bench *bench, const char *name,
     struct rf_err err;
     int class = 0;
     rf_slices_add(&host, *slice, cast);
-    rf_bench_must(rf_device_upload(host.at, host.n * sizeof(*host.at),
-                                   &host.tiles, 0, &table, &err),
+    rf_bench_must(rf_device_upload(NULL, 0, &host.tiles, 0, &table, &err),
                   &err);
     while (class + 1 < RF_UNIT_CLASSES && table.n[class] == 0) {
         class ++;
     }
-    args.slices = table.memory;
     args.tiles = table.tiles[class];
     args.n_tiles = table.n[class];
     run_grids(bench, name, args.n_tiles, &args, moved);

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "common/fp8.h"
+#include "common/mem.h"
 #include "cuda/device/device.h"
+#include "tests/lib/auto.h"
 #include "tests/unit/unit.h"
 
 #define BUFFER ((size_t)1 << 20)
@@ -216,4 +218,117 @@ LOOP_TEST(test_e4m3_known_values, 16)
                  {19.0f, 0x5A},    {1e-9f, 0x00},     {0.0029296875f, 2},
                  {0.013671875f, 7}};
     ck_assert_uint_eq(rf_f32_to_e4m3(cases[_i].in), cases[_i].out);
+}
+
+/* --- tiles against a loop over elements, without a device --- */
+
+#define MARKS 300000u
+
+/* For each byte of a destination where an element begins: where that element
+ * begins in the source, from 1; 0: none does. */
+struct marks {
+    uint32_t at[MARKS];
+};
+
+struct items {
+    uint64_t src, dst; /* bytes of an element; 1 without a cast */
+};
+
+static struct items items_of(uint32_t cast)
+{
+    return cast == RF_KERNEL_CAST_F32_BF16   ? (struct items){4, 2}
+           : cast == RF_KERNEL_CAST_BF16_F32 ? (struct items){2, 4}
+                                             : (struct items){1, 1};
+}
+
+static void mark(struct marks *marks, uint64_t dst, uint64_t src)
+{
+    /* Each ck_assert writes to a file: too much for a byte. */
+    if (dst >= MARKS || marks->at[dst] != 0) {
+        ck_abort_msg("byte %llu is written twice, or outside",
+                     (unsigned long long)dst);
+    }
+    marks->at[dst] = (uint32_t)src + 1;
+}
+
+static void mark_slice(struct marks *marks, const struct rf_slice *s,
+                       struct items items)
+{
+    for (uint64_t r = 0; r < s->rows; r++) {
+        for (uint64_t e = 0; e < s->width / items.src; e++) {
+            mark(marks, s->dst_offset + r * s->dst_pitch + e * items.dst,
+                 s->src_offset + r * s->src_pitch + e * items.src);
+        }
+    }
+}
+
+/* What thread groups do with a tile (kernels.h), element by element; and what
+ * the kernels take for granted. */
+static void mark_tile(struct marks *marks, const struct rf_tile *tile,
+                      uint32_t class, struct items items)
+{
+    const uint64_t unit = UINT64_C(1) << class,
+                   out = unit / items.src * items.dst;
+    const uint64_t src = tile->src | (tile->rows > 1 ? tile->src_pitch : 0);
+    const uint64_t dst = tile->dst | (tile->rows > 1 ? tile->dst_pitch : 0);
+    ck_assert_uint_eq(src % unit, 0);
+    ck_assert_uint_eq(dst % out, 0);
+    ck_assert_uint_gt(tile->units, 0);
+    ck_assert_uint_le(tile->units, UINT32_C(1) << tile->group_log2);
+    ck_assert_uint_le(UINT32_C(1) << tile->group_log2, RF_TILE_THREADS);
+    ck_assert_uint_le(tile->rows, RF_TILE_UNROLL * ((uint64_t)RF_TILE_THREADS >>
+                                                    tile->group_log2));
+    for (uint64_t r = 0; r < tile->rows; r++) {
+        for (uint64_t e = 0; e < tile->units * unit / items.src; e++) {
+            mark(marks, tile->dst + r * tile->dst_pitch + e * items.dst,
+                 tile->src + r * tile->src_pitch + e * items.src);
+        }
+    }
+}
+
+static struct rf_slice random_slice(uint64_t *end, struct items items)
+{
+    const uint64_t grain = draw(2) == 0 ? 4 : UINT64_C(1) << draw(5);
+    const uint64_t elements = (1 + draw(draw(4) == 0 ? 5000 : 300)) * grain;
+    struct rf_slice s = {.rows = 1 + draw(9),
+                         .width = elements * items.src,
+                         .src_offset = draw(64) * grain * items.src};
+    s.src_pitch = s.width + draw(2) * draw(5) * grain * items.src;
+    s.dst_pitch = (elements + draw(2) * draw(5) * grain) * items.dst;
+    s.dst_offset = (*end + 15) / 16 * 16 + draw(2) * grain * items.dst;
+    *end = s.dst_offset + s.rows * s.dst_pitch;
+    return s;
+}
+
+CASE("tiles_cover")
+LIMIT(60)
+
+LOOP_TEST(test_tiles_cover_each_byte_of_random_slices_once, 60)
+{
+    static const uint32_t casts[] = {
+        RF_KERNEL_CAST_NONE, RF_KERNEL_CAST_F32_BF16, RF_KERNEL_CAST_BF16_F32};
+    const uint32_t cast = casts[_i % 3];
+    const struct items items = items_of(cast);
+    AUTO_FREE struct marks *wanted = rf_xcalloc(1, sizeof(*wanted));
+    AUTO_FREE struct marks *got = rf_xcalloc(1, sizeof(*got));
+    struct rf_slices slices = {0};
+    uint64_t end = 0, bytes = 0;
+    seed = (uint64_t)_i;
+    for (;;) {
+        const struct rf_slice s = random_slice(&end, items);
+        if (end > MARKS) {
+            break;
+        }
+        mark_slice(wanted, &s, items);
+        bytes += s.width * s.rows;
+        rf_slices_add(&slices, s, cast);
+    }
+    ck_assert_uint_eq(slices.bytes, bytes);
+    for (uint32_t c = 0; c < RF_UNIT_CLASSES; c++) {
+        for (size_t t = 0; t < slices.tiles.n[c]; t++) {
+            mark_tile(got, &slices.tiles.tiles[c][t], c, items);
+        }
+    }
+    ck_assert(memcmp(wanted, got, sizeof(*got)) == 0);
+    rf_slices_free(&slices);
 }

@@ -1,6 +1,6 @@
 /* Steps of lockstep methods on random schedules: all ranks' steps are run on
- * the host, with plain loops over their slices, and must leave what the ops
- * one by one leave. */
+ * the host, with plain loops over their tiles, and must leave what the ops one
+ * by one leave. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,30 +56,39 @@ static void settle(struct random_ops *ops)
     ops->all.n_ranks = RANKS;
 }
 
+static void run_row(struct host_rank *rank, const struct rf_tile *tile,
+                    uint64_t row, uint64_t width, uint32_t cast)
+{
+    const uint64_t to = tile->dst + row * tile->dst_pitch;
+    const uint64_t written = cast == RF_CAST_F32_BF16 ? width / 2 : width;
+    const unsigned char *in = rank->memory[tile->src_base];
+    unsigned char *out = rank->memory[tile->dst_base];
+    in += tile->src + row * tile->src_pitch;
+    if (tile->dst_base == RF_BASE_SEND) {
+        /* Each ck_assert writes to a file: too much for a row. */
+        if (to + written > rank->steps.send_slot_bytes) {
+            ck_abort_msg("a row ends behind the slot");
+        }
+        if (memchr(rank->written + to, 1, written) != NULL) {
+            ck_abort_msg("a byte of the slot is written twice");
+        }
+        memset(rank->written + to, 1, written);
+    }
+    if (cast == RF_CAST_NONE) {
+        memcpy(out + to, in, width);
+    } else {
+        rf_cast_items((enum rf_cast)cast, out + to, in, width / 4);
+    }
+}
+
 static void run_slices(const struct rf_slices *slices, struct host_rank *rank,
                        uint32_t cast)
 {
-    for (size_t i = 0; i < slices->n; i++) {
-        const struct rf_slice *s = &slices->at[i];
-        for (uint64_t r = 0; r < s->rows; r++) {
-            const uint64_t to = s->dst_offset + r * s->dst_pitch;
-            const uint64_t width =
-                cast == RF_CAST_F32_BF16 ? s->width / 2 : s->width;
-            const unsigned char *in = rank->memory[s->src_base];
-            unsigned char *out = rank->memory[s->dst_base];
-            in += s->src_offset + r * s->src_pitch;
-            if (s->dst_base == RF_BASE_SEND) {
-                ck_assert_uint_le(to + width, rank->steps.send_slot_bytes);
-                /* Each ck_assert writes to a file: too much for a byte. */
-                if (memchr(rank->written + to, 1, width) != NULL) {
-                    ck_abort_msg("a byte of the slot is written twice");
-                }
-                memset(rank->written + to, 1, width);
-            }
-            if (cast == RF_CAST_NONE) {
-                memcpy(out + to, in, width);
-            } else {
-                rf_cast_items((enum rf_cast)cast, out + to, in, s->width / 4);
+    for (uint32_t class = 0; class < RF_UNIT_CLASSES; class ++) {
+        for (size_t t = 0; t < slices->tiles.n[class]; t++) {
+            const struct rf_tile *tile = &slices->tiles.tiles[class][t];
+            for (uint64_t row = 0; row < tile->rows; row++) {
+                run_row(rank, tile, row, (uint64_t)tile->units << class, cast);
             }
         }
     }

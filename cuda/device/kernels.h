@@ -7,7 +7,7 @@
  * two-dimensional slice, at most RF_TILE_THREADS units wide. A unit is the
  * widest access (16, 8, 4, 2 or 1 bytes) that all addresses of the slice allow;
  * with a cast it is four elements or one. The block's threads form groups of
- * 2^group_log2 lanes. A group takes a row, and each thread moves RF_TILE_UNROLL
+ * 2^group_log2 lanes. A group takes a row, and each thread moves RF_TILE_LOADS
  * rows with all loads before all stores, which keeps enough bytes in flight to
  * fill the memory system.
  */
@@ -19,9 +19,12 @@
 #include "common/fp8.h"
 #include "common/pattern.h"
 
-#define RF_TILE_THREADS 512
+#define RF_TILE_LOG2 9
+#define RF_TILE_THREADS (1 << RF_TILE_LOG2)
 #define RF_TILE_BLOCKS 2 /* per multiprocessor, at 64 registers a thread */
-#define RF_TILE_UNROLL 8
+/* Loads of units of so many bytes that a thread has in flight: as many as its
+ * registers hold. */
+#define RF_TILE_LOADS(bytes) ((bytes) < 8 ? 24u : 128u / (uint32_t)(bytes))
 #define RF_MAX_BASES 64
 
 /* Memories that slices refer to by index: arenas, staging, mapped peers. */
@@ -51,7 +54,7 @@ struct rf_tile {
             uint32_t slice;
         };
     };
-    uint32_t rows;  /* copies: ≤ RF_TILE_UNROLL · (RF_TILE_THREADS >>
+    uint32_t rows;  /* copies: ≤ RF_TILE_LOADS · (RF_TILE_THREADS >>
                        group_log2); content: any number */
     uint32_t units; /* in a row of the tile, ≤ 2^group_log2 */
     uint32_t group_log2;
@@ -148,7 +151,8 @@ RF_PATTERN_FN rf_unit16 rf_widen4(rf_unit8 in)
                             const struct rf_tile *tile, uint32_t thread)       \
     {                                                                          \
         const uint32_t lane = thread & ((1u << tile->group_log2) - 1);         \
-        const uint32_t step = (uint32_t)RF_TILE_THREADS >> tile->group_log2;   \
+        const uint32_t step_log2 = RF_TILE_LOG2 - tile->group_log2;            \
+        const uint32_t step = 1u << step_log2;                                 \
         const uint32_t row = thread >> tile->group_log2;                       \
         const unsigned char *from = args->bases.at[tile->src_base] +           \
                                     tile->src + row * tile->src_pitch +        \
@@ -157,20 +161,20 @@ RF_PATTERN_FN rf_unit16 rf_widen4(rf_unit8 in)
                             row * tile->dst_pitch + lane * sizeof(out);        \
         const uint64_t src_step = step * tile->src_pitch;                      \
         const uint64_t dst_step = step * tile->dst_pitch;                      \
-        in held[RF_TILE_UNROLL];                                               \
-        if (lane >= tile->units) {                                             \
-            return;                                                            \
-        }                                                                      \
-        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_UNROLL; i++)                \
+        const uint32_t rows = lane < tile->units && row < tile->rows           \
+                                  ? (tile->rows - row + step - 1) >> step_log2 \
+                                  : 0;                                         \
+        in held[RF_TILE_LOADS(sizeof(in))];                                    \
+        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_LOADS(sizeof(in)); i++)     \
         {                                                                      \
-            if (row + i * step < tile->rows) {                                 \
+            if (i < rows) {                                                    \
                 held[i] = *(const in *)(const void *)from;                     \
                 from += src_step;                                              \
             }                                                                  \
         }                                                                      \
-        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_UNROLL; i++)                \
+        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_LOADS(sizeof(in)); i++)     \
         {                                                                      \
-            if (row + i * step < tile->rows) {                                 \
+            if (i < rows) {                                                    \
                 *(out *)(void *)to = become(held[i]);                          \
                 to += dst_step;                                                \
             }                                                                  \

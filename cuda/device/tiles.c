@@ -117,22 +117,21 @@ static void add_slice(struct rf_slices *slices, const struct rf_slice *slice,
     struct rf_tiles *tiles = &slices->tiles;
     const uint32_t class = class_of(slice, cast);
     const size_t first = tiles->n[class];
-    cut(tiles, class, 0, slice->width, slice->rows, RF_TILE_UNROLL);
+    cut(tiles, class, 0, slice->width, slice->rows, RF_TILE_LOADS(1u << class));
     for (size_t t = first; t < tiles->n[class]; t++) {
         address(&tiles->tiles[class][t], slice, items_of(cast));
     }
     slices->bytes += slice->width * slice->rows;
 }
 
-/* Cuts a single run of bytes into rows as wide as a tile at the widest unit,
- * and a remainder. */
+/* Cuts a single run of bytes into rows as wide as a tile, and a remainder. */
 void rf_slices_add(struct rf_slices *slices, struct rf_slice slice,
                    uint32_t cast)
 {
     const struct cast_items items = items_of(cast);
-    const uint64_t unit =
-        cast == RF_KERNEL_CAST_NONE ? 16 : (uint64_t)items.src * RF_CAST_ITEMS;
-    const uint64_t row = RF_TILE_THREADS * unit;
+    const struct rf_slice start = {.src_offset = slice.src_offset,
+                                   .dst_offset = slice.dst_offset};
+    const uint64_t row = (uint64_t)RF_TILE_THREADS << class_of(&start, cast);
     const uint64_t dst_row = row / items.src * items.dst;
     const uint64_t dst_width = slice.width / items.src * items.dst;
     const bool contiguous =

@@ -1,12 +1,12 @@
 /*
  * Single kernels against cudaMemcpy of as many bytes, by size of the grid:
  *     bench-gpu-kernels [MEBIBYTES [once]]
- * copy16 copies contiguous rows, copy1 the same from an odd address, narrow4
- * and widen4 cast between float32 and bfloat16, narrow1 and widen1 where no
- * address is a multiple of four elements, verify8 compares with the pattern (so
- * it only reads), fp8 casts matrices as a refit does, with the grid that a
- * refit uses. With `once` each kernel runs once, with one grid, as a profiler
- * wants it.
+ * copy16 copies contiguous rows, copy8 to copy1 the same from addresses that
+ * allow no wider unit, narrow4 and widen4 cast between float32 and bfloat16,
+ * narrow1 and widen1 where no address is a multiple of four elements, verify8
+ * compares with the pattern (so it only reads), fp8 casts matrices as a refit
+ * does, with the grid that a refit uses. With `once` each kernel runs once, with
+ * one grid, as a profiler wants it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ static void bench_slice(const struct bench *bench, const char *name,
 static void bench_copy(const struct bench *bench, const char *name,
                        uint64_t misalign)
 {
-    const uint64_t rows = bench->bytes / (ROW + 2);
+    const uint64_t rows = bench->bytes / (ROW + 2 * misalign);
     const struct rf_slice slice = {.dst_base = 1,
                                    .src_offset = misalign,
                                    .src_pitch = ROW + 2 * misalign,
@@ -242,6 +242,9 @@ int main(int argc, char **argv)
     }
     open_bench(&bench, mebibytes, once);
     bench_copy(&bench, "rf_kernel_copy16", 0);
+    bench_copy(&bench, "rf_kernel_copy8", 8);
+    bench_copy(&bench, "rf_kernel_copy4", 4);
+    bench_copy(&bench, "rf_kernel_copy2", 2);
     bench_copy(&bench, "rf_kernel_copy1", 1);
     bench_cast(&bench, "rf_kernel_narrow4", RF_KERNEL_CAST_F32_BF16, 0);
     bench_cast(&bench, "rf_kernel_narrow1", RF_KERNEL_CAST_F32_BF16, 1);

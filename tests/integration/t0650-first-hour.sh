@@ -46,8 +46,8 @@ test_machine_and_benchmarks_run_over_the_fakes() {
         all(.of_memcpy > 0)'
     expect_json out/first-hour.json '.parts[] | select(.name == "kernels") |
         [.figures[].figure | split(",")[0]] | unique |
-        . == ["copy1", "copy16", "cudaMemcpyAsync", "fill8", "fp8", "narrow1",
-            "narrow4", "verify8", "widen1", "widen4"]'
+        . == ["copy1", "copy16", "copy2", "copy4", "copy8", "cudaMemcpyAsync",
+            "fill8", "fp8", "narrow1", "narrow4", "verify8", "widen1", "widen4"]'
     expect_json out/first-hour.json '.machine | .GPU == "Fake GPU" and
         .NCCL == "2.28.9" and .driver == "580.00.00" and .host != ""'
     expect_text out/first-hour.md '^\| 2 MB: wire \| [0-9.e-]+ \| ms \| 15 \|'

@@ -154,30 +154,42 @@ LOOP_TEST(test_random_casts_land_element_for_element, 8)
     run_and_compare(&b, &slices, cast);
 }
 
-/* Tiles of one run, which need not begin at a multiple of its pitch. */
-LOOP_TEST(test_one_run_makes_few_tiles, 4)
+/* Tiles of one run, which need not begin at a multiple of its pitch; each is
+ * one run itself. */
+LOOP_TEST(test_one_run_makes_few_tiles, 9)
 {
     static const struct {
         uint32_t cast;
-        uint64_t width, rows, src_pitch, dst_pitch, tile;
+        uint64_t offset, width, rows, src_pitch, dst_pitch, tile;
     } cases[] = {
-        {RF_KERNEL_CAST_NONE, 4096, 65536, 4096, 4096, 65536},
-        {RF_KERNEL_CAST_F32_BF16, 4096, 65536, 4096, 2048, 65536},
-        {RF_KERNEL_CAST_F32_BF16, (uint64_t)1 << 28, 1, 0, 0, 65536},
-        {RF_KERNEL_CAST_BF16_F32, 4096, 65536, 4096, 8192, 32768},
+        {RF_KERNEL_CAST_NONE, 0, 4096, 65536, 4096, 4096, 65536},
+        {RF_KERNEL_CAST_NONE, 8, 4096, 65536, 4096, 4096, 65536},
+        {RF_KERNEL_CAST_NONE, 2, 4096, 65536, 4096, 4096, 24576},
+        {RF_KERNEL_CAST_NONE, 1, 4096, 65536, 4096, 4096, 12288},
+        {RF_KERNEL_CAST_F32_BF16, 0, 4096, 65536, 4096, 2048, 65536},
+        {RF_KERNEL_CAST_F32_BF16, 0, (uint64_t)1 << 28, 1, 0, 0, 65536},
+        {RF_KERNEL_CAST_F32_BF16, 4, 4096, 65536, 4096, 2048, 49152},
+        {RF_KERNEL_CAST_BF16_F32, 0, 4096, 65536, 4096, 8192, 65536},
+        {RF_KERNEL_CAST_BF16_F32, 2, 4096, 65536, 4096, 8192, 24576},
     };
     struct rf_slices slices = {0};
     size_t tiles = 0;
     rf_slices_add(&slices,
-                  (struct rf_slice){.width = cases[_i].width,
+                  (struct rf_slice){.src_offset = cases[_i].offset,
+                                    .width = cases[_i].width,
                                     .rows = cases[_i].rows,
                                     .src_pitch = cases[_i].src_pitch,
                                     .dst_pitch = cases[_i].dst_pitch},
                   cases[_i].cast);
     for (int c = 0; c < RF_UNIT_CLASSES; c++) {
+        const struct rf_tile *first = slices.tiles.tiles[c];
         tiles += slices.tiles.n[c];
+        if (first != NULL) {
+            ck_assert_uint_eq(first->src_pitch, (uint64_t)first->units << c);
+        }
     }
-    ck_assert_uint_eq(tiles, cases[_i].width * cases[_i].rows / cases[_i].tile);
+    ck_assert_uint_eq(
+        tiles, rf_div_up(cases[_i].width * cases[_i].rows, cases[_i].tile));
     rf_slices_free(&slices);
 }
 
@@ -276,8 +288,9 @@ static void mark_tile(struct marks *marks, const struct rf_tile *tile,
     ck_assert_uint_gt(tile->units, 0);
     ck_assert_uint_le(tile->units, UINT32_C(1) << tile->group_log2);
     ck_assert_uint_le(UINT32_C(1) << tile->group_log2, RF_TILE_THREADS);
-    ck_assert_uint_le(tile->rows, RF_TILE_UNROLL * ((uint64_t)RF_TILE_THREADS >>
-                                                    tile->group_log2));
+    ck_assert_uint_le(tile->rows,
+                      RF_TILE_LOADS(unit) *
+                          ((uint64_t)RF_TILE_THREADS >> tile->group_log2));
     for (uint64_t r = 0; r < tile->rows; r++) {
         for (uint64_t e = 0; e < tile->units * unit / items.src; e++) {
             mark(marks, tile->dst + r * tile->dst_pitch + e * items.dst,

@@ -262,10 +262,8 @@ static void add_run(struct rf_pair *pair, struct rf_byte_run run)
     }
 }
 
-/* Whether an op goes from memory to memory without packing: no cast, the same
- * long runs at both ends, and all of them aligned for 16-byte copies. */
-static bool is_direct(const struct rf_op *op, uint64_t least,
-                      struct rf_copy_shape *shape)
+bool rf_pair_is_direct(const struct rf_op *op, uint64_t least,
+                       struct rf_copy_shape *shape)
 {
     uint64_t addresses = op->src_offset | op->dst_offset;
     if (least == 0 || !rf_form_equal(op->from, op->to)) {
@@ -281,7 +279,7 @@ static bool is_direct(const struct rf_op *op, uint64_t least,
 void rf_pair_add(struct rf_pair *pair, const struct rf_op *op)
 {
     struct rf_copy_shape shape;
-    if (!is_direct(op, pair->direct_bytes, &shape)) {
+    if (!rf_pair_is_direct(op, pair->direct_bytes, &shape)) {
         rf_pair_split(op,
                       RF_MAX(pair->message_bytes / RF_PAIR_PARTS,
                              (uint64_t)RF_SEGMENT_ALIGN),

@@ -7,6 +7,7 @@
 #define RF_CUDA_LOCKSTEP_PAIR_H
 
 #include "cuda/lockstep/steps.h"
+#include "planner/schedule/copy_shape.h"
 
 /* The length from which runs of bytes are not packed: `wish`, the text of
  * REFIT_DIRECT_BYTES, if not NULL (0: all are packed), else 4 MiB. Pure. */
@@ -44,6 +45,12 @@ struct rf_pair {
     struct rf_byte_run last_direct; /* its last message if that is direct */
     size_t after;                   /* of the current op, see rf_step.after */
 };
+
+/* Whether an op goes from memory to memory without packing: no cast, the same
+ * runs of at least `least` bytes (0: never) at both ends, and all of them
+ * aligned for 16-byte copies. Then *shape is the op's. */
+bool rf_pair_is_direct(const struct rf_op *op, uint64_t least,
+                       struct rf_copy_shape *shape);
 
 /* Adds an op to the pair's messages, and its copies to the steps. */
 void rf_pair_add(struct rf_pair *pair, const struct rf_op *op);

@@ -6,11 +6,12 @@
  * A step is (round, wave). Between two ranks, the ops of a round are packed in
  * ascending id, each at a multiple of RF_SEGMENT_ALIGN, into messages; message
  * w of a round travels in wave w. A rank's sends and receives in a round are
- * cut into as few waves as its bucket allows. A pair uses the higher wave count
- * of its two ranks, so all of a rank's messages of a round end together,
- * whatever their sizes. Ops larger than a part of a message are split. Both
- * ends compute the same cuts from the same ops, so the wire carries no
- * description of them.
+ * cut into as few waves as its bucket allows, and as leave a step about a
+ * quarter of all that the rank packs or unpacks: while one step travels, its
+ * neighbours are packed and unpacked. A pair uses the higher wave count of its
+ * two ranks, so all of a rank's messages of a round end together, whatever
+ * their sizes. Ops larger than a part of a message are split. Both ends compute
+ * the same cuts from the same ops, so the wire carries no description of them.
  *
  * Long runs of bytes that are whole at both ends need no packing: if the caller
  * asks for it (rf_steps_of.direct_bytes), each is a separate message from

@@ -5,8 +5,8 @@
 #include "cuda/lockstep/steps.h"
 #include "transport/method/method.h"
 
-/* The number of waves in which a rank's bucket lets it exchange its bytes of a
- * round. Rounds with one wave are left out. */
+/* The number of waves in which a rank exchanges its bytes of a round. Rounds
+ * with one wave are left out. */
 struct rf_wave_count {
     uint32_t round, waves;
 };
@@ -14,12 +14,6 @@ struct rf_waves {
     struct rf_wave_count *list; /* ascending rounds */
     size_t n, capacity;
 };
-
-/* The waves of `rank`; the schedule must have all its ops. Free with
- * rf_waves_free(). */
-void rf_waves_count(const struct rf_schedule *schedule, uint32_t rank,
-                    uint64_t bucket_bytes, struct rf_waves *out);
-void rf_waves_free(struct rf_waves *waves);
 
 struct rf_steps_of {
     const struct rf_schedule *schedule;
@@ -30,6 +24,12 @@ struct rf_steps_of {
     const struct rf_waves *waves; /* by rank, of all ranks */
     bool serialize;               /* rounds do not overlap */
 };
+
+/* The waves of rank `of->rank`, as few as its bucket and overlap allow;
+ * `of->waves` is not read. The schedule must have all its ops. Free with
+ * rf_waves_free(). */
+void rf_waves_count(const struct rf_steps_of *of, struct rf_waves *out);
+void rf_waves_free(struct rf_waves *waves);
 
 /* Builds the steps of rank `of->rank`. Local ops become part of their round's
  * packing (straight into place). RF_ERR_UNSUPPORTED for casts that devices

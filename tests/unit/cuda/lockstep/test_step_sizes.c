@@ -23,18 +23,16 @@ static struct sizes sizes_of(const struct planned *planned)
     const uint32_t n = planned->world->n_ranks;
     AUTO_FREE struct rf_waves *waves = rf_xcalloc(n, sizeof(*waves));
     struct sizes sizes = {0};
+    struct rf_steps_of of = {.bucket_bytes = planned->spec->bucket_bytes,
+                             .waves = waves};
     struct rf_schedule *schedule;
     struct rf_err err;
     assert_ok(rf_schedule_build(planned->plan, RF_NONE, &schedule, &err), err);
-    for (uint32_t r = 0; r < n; r++) {
-        rf_waves_count(schedule, r, planned->spec->bucket_bytes, &waves[r]);
+    of.schedule = schedule;
+    for (of.rank = 0; of.rank < n; of.rank++) {
+        rf_waves_count(&of, &waves[of.rank]);
     }
-    for (uint32_t r = 0; r < n; r++) {
-        const struct rf_steps_of of = {.schedule = schedule,
-                                       .rank = r,
-                                       .bucket_bytes =
-                                           planned->spec->bucket_bytes,
-                                       .waves = waves};
+    for (of.rank = 0; of.rank < n; of.rank++) {
         struct rf_steps steps;
         assert_ok(rf_steps_build(&of, &steps, &err), err);
         sizes.groups = RF_MAX(sizes.groups, steps.n);

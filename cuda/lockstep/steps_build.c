@@ -269,34 +269,54 @@ static void open_pair(struct rf_pair *pair, const struct rf_steps_of *of,
     pair->wave = 0;
 }
 
-/* Copies a local op straight into place. */
-static void add_local(const struct rf_pair *pair, const struct rf_op *op)
+/* Copies a round's local ops straight into place: evenly in the packing of all
+ * its steps, so that the first step's wire need not wait for them all. */
+static void add_local(const struct rf_pair *pair, struct history *history,
+                      const struct sort_key *keys, size_t first, size_t end)
 {
-    struct rf_step *step = &pair->steps->at[pair->first_step];
-    const struct rf_op_place place = {.src_base = op->src_mem,
-                                      .dst_base = op->dst_mem};
-    step->after = RF_MAX(step->after, pair->after);
-    rf_slices_add_op(rf_op_cast(op) != RF_CAST_NONE ? &step->pack.cast
-                                                    : &step->pack.plain,
-                     op, &place);
+    const uint32_t rank = history->of->rank;
+    const uint64_t waves = pair->steps->n - pair->first_step;
+    uint64_t bytes = 0, done = 0;
+    for (size_t i = first; i < end; i++) {
+        bytes += keys[i].peer == rank ? rf_op_bytes(keys[i].op) : 0;
+    }
+    for (size_t i = first; i < end; i++) {
+        const struct rf_op *op = keys[i].op;
+        const struct rf_op_place place = {.src_base = op->src_mem,
+                                          .dst_base = op->dst_mem};
+        size_t at;
+        struct rf_step *step;
+        if (keys[i].peer != rank) {
+            continue;
+        }
+        at = pair->first_step + done * waves / bytes;
+        step = &pair->steps->at[at];
+        step->after = RF_MAX(step->after, steps_before(history, op));
+        note_steps(history, op, at + 1);
+        rf_slices_add_op(rf_op_cast(op) != RF_CAST_NONE ? &step->pack.cast
+                                                        : &step->pack.plain,
+                         op, &place);
+        done += rf_op_bytes(op);
+    }
 }
 
 static void build(const struct rf_steps_of *of, const struct sort_key *keys,
                   size_t n, struct history *history, struct rf_steps *out)
 {
     struct rf_pair pair = {.steps = out, .staged = of->staged};
+    size_t first = 0; /* key of the round */
     for (size_t i = 0; i < n; i++) {
         const struct sort_key *key = &keys[i], *last = i > 0 ? key - 1 : NULL;
         const bool new_round = last == NULL || key->round != last->round;
         if (new_round) {
+            add_local(&pair, history, keys, first, i);
             open_round(&pair, of, key->round);
+            first = i;
         }
-        pair.after = steps_before(history, key->op);
         if (key->peer == of->rank) {
-            add_local(&pair, key->op);
-            note_steps(history, key->op, pair.first_step + 1);
             continue;
         }
+        pair.after = steps_before(history, key->op);
         if (new_round || key->peer != last->peer ||
             key->sending != last->sending) {
             open_pair(&pair, of, keys, i, n);
@@ -304,6 +324,7 @@ static void build(const struct rf_steps_of *of, const struct sort_key *keys,
         rf_pair_add(&pair, key->op);
         note_steps(history, key->op, pair.first_step + pair.wave);
     }
+    add_local(&pair, history, keys, first, n);
 }
 
 enum rf_status rf_steps_build(const struct rf_steps_of *of,

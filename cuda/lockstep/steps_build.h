@@ -31,9 +31,9 @@ struct rf_steps_of {
 void rf_waves_count(const struct rf_steps_of *of, struct rf_waves *out);
 void rf_waves_free(struct rf_waves *waves);
 
-/* Builds the steps of rank `of->rank`. Local ops become part of their round's
- * packing (straight into place). RF_ERR_UNSUPPORTED for casts that devices
- * lack. */
+/* Builds the steps of rank `of->rank`. Local ops become part of the packing of
+ * their round's steps (straight into place). RF_ERR_UNSUPPORTED for casts that
+ * devices lack. */
 enum rf_status rf_steps_build(const struct rf_steps_of *of,
                               struct rf_steps *out,
                               struct rf_err *err) RF_MUST_CHECK;

@@ -832,6 +832,35 @@ TEST(test_four_steps_hide_packing_behind_the_wire)
     rf_waves_free(&waves[0]);
 }
 
+/* Rank 0 sends 400 MiB in four steps and copies 8 · 50 MiB by itself. */
+TEST(test_local_copies_are_spread_over_the_steps_of_their_round)
+{
+    struct rf_op ops[9] = {{.id = 0, .dst = 1}};
+    const struct rf_schedule schedule = {.in_flight = RF_IN_FLIGHT,
+                                         .ops = ops,
+                                         .n_ops = RF_ARRAY_SIZE(ops),
+                                         .n_ranks = 2};
+    struct rf_waves waves[2] = {{NULL, 0, 0}};
+    const struct rf_steps_of of = {
+        .schedule = &schedule, .bucket_bytes = LARGE_BUCKET, .waves = waves};
+    AUTO(rf_steps) steps;
+    struct rf_err err;
+    make_columns(&ops[0], 400, false);
+    for (uint32_t i = 1; i < RF_ARRAY_SIZE(ops); i++) {
+        ops[i] = (struct rf_op){.id = i, .dep = RF_NO_OP};
+        make_columns(&ops[i], 50, false);
+    }
+    rf_waves_count(&of, &waves[0]);
+    assert_ok(rf_steps_build(&of, &steps, &err), err);
+    ck_assert_uint_eq(steps.n, 4);
+    for (size_t s = 0; s < steps.n; s++) {
+        ck_assert_uint_eq(steps.at[s].n_sends, 1);
+        ck_assert_uint_eq(steps.at[s].pack.plain.bytes,
+                          steps.at[s].sends[0].bytes + 100 * MIB);
+    }
+    rf_waves_free(&waves[0]);
+}
+
 /* Rank 1 forwards group 0 from staging memory, while more of it arrives, and
  * group 2 comes to the same slot: after all of group 0 has come and gone, also
  * if nothing is packed. */

@@ -222,9 +222,10 @@ enum rf_status rf_device_stream(enum rf_stream_use use, cudaStream_t *out,
     return RF_OK;
 }
 
-enum rf_status rf_device_pack_blocks(uint32_t *out, struct rf_err *err)
+enum rf_status rf_device_pack_blocks(bool both, uint32_t *out,
+                                     struct rf_err *err)
 {
-    return rf_sm_share_blocks((uint32_t)state.processors,
+    return rf_sm_share_blocks((uint32_t)state.processors, both,
                               getenv(RF_SHARE_VARIABLE), out, err);
 }
 

@@ -81,8 +81,9 @@ enum rf_status rf_device_copies_upload(const struct rf_copies *copies,
                                        struct rf_device_slices out[2],
                                        struct rf_err *err) RF_MUST_CHECK;
 /* For copies that share the device with the wire (cuda/device/sm_share.h): the
- * most blocks of a packing or an unpacking launch, and setting that limit. */
-enum rf_status rf_device_pack_blocks(uint32_t *out,
+ * most blocks of a packing or an unpacking launch, `both`: of which there are
+ * both, and setting that limit. */
+enum rf_status rf_device_pack_blocks(bool both, uint32_t *out,
                                      struct rf_err *err) RF_MUST_CHECK;
 void rf_device_copies_limit(struct rf_device_slices copies[2],
                             uint32_t most_blocks);

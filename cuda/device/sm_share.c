@@ -8,8 +8,9 @@
 /* 32 channels in each of two communicators. */
 #define NCCL_PROCESSORS 64u
 
-enum rf_status rf_sm_share_blocks(uint32_t processors, const char *wish,
-                                  uint32_t *out, struct rf_err *err)
+enum rf_status rf_sm_share_blocks(uint32_t processors, bool both,
+                                  const char *wish, uint32_t *out,
+                                  struct rf_err *err)
 {
     uint32_t taken = processors / 2;
     if (processors > 2 * NCCL_PROCESSORS) {
@@ -28,6 +29,6 @@ enum rf_status rf_sm_share_blocks(uint32_t processors, const char *wish,
         }
         taken = (uint32_t)wanted;
     }
-    *out = RF_MAX(taken / 2, 1u);
+    *out = RF_MAX(both ? taken / 2 : taken, 1u);
     return RF_OK;
 }

@@ -9,13 +9,13 @@
  *
  * NCCL wants a multiprocessor per channel: at most 32 for sends and receives on
  * NVLink, in each of two communicators. The rest, but never less than half, is
- * for packing and unpacking, which run at the same time and get half of it
- * each: 68 of an H100's 132, so 34 blocks each with 64 KiB in flight. That is
- * 2.1 MiB; about 1.7 MB saturate the memory of an H200.
+ * for packing and unpacking. Where a rank does both, they run at the same time
+ * and get half of it each: 68 of an H100's 132, so 34 blocks each.
  */
 #ifndef RF_CUDA_DEVICE_SM_SHARE_H
 #define RF_CUDA_DEVICE_SM_SHARE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -24,9 +24,10 @@
  * REFIT_PACK_SMS, is not NULL, it sets them: from 2 to all. */
 #define RF_SHARE_VARIABLE "REFIT_PACK_SMS"
 
-/* Blocks of a packing or an unpacking grid. */
-enum rf_status rf_sm_share_blocks(uint32_t processors, const char *wish,
-                                  uint32_t *out,
+/* Blocks of a packing or an unpacking grid; `both`: there are grids of both
+ * kinds. */
+enum rf_status rf_sm_share_blocks(uint32_t processors, bool both,
+                                  const char *wish, uint32_t *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -30,6 +30,17 @@ uint64_t rf_slot_end(const struct rf_message *messages, size_t n)
                                 RF_SEGMENT_ALIGN);
 }
 
+bool rf_steps_copy_both_ways(const struct rf_steps *steps)
+{
+    uint64_t packed = 0, unpacked = 0;
+    for (size_t s = 0; s < steps->n; s++) {
+        const struct rf_step *step = &steps->at[s];
+        packed += step->pack.plain.bytes + step->pack.cast.bytes;
+        unpacked += step->unpack.plain.bytes + step->unpack.cast.bytes;
+    }
+    return packed > 0 && unpacked > 0;
+}
+
 void rf_steps_free(struct rf_steps *steps)
 {
     for (size_t i = 0; i < steps->n; i++) {

@@ -72,6 +72,9 @@ struct rf_step *rf_step_at(struct rf_steps *steps, size_t index,
  * messages. */
 uint64_t rf_slot_end(const struct rf_message *messages, size_t n);
 
+/* Whether a rank packs and unpacks, not only one of the two. */
+bool rf_steps_copy_both_ways(const struct rf_steps *steps);
+
 void rf_steps_free(struct rf_steps *steps);
 
 /* "1, 4": the peers of a step's messages, for texts. */

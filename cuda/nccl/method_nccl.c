@@ -70,7 +70,8 @@ static enum rf_status open_phases(struct nccl_state *state, struct rf_err *err)
     stream[NODE_WIRE] = state->wire.stream[RF_NCCL_NODE];
     stream[WORLD_WIRE] = state->wire.stream[RF_NCCL_WORLD];
     if (of->steps.sent_bytes > 0 || of->steps.received_bytes > 0) {
-        RF_TRY(rf_device_pack_blocks(&blocks, err));
+        RF_TRY(rf_device_pack_blocks(rf_steps_copy_both_ways(&of->steps),
+                                     &blocks, err));
     }
     return rf_phases_open(&of->phases, of->env, &of->steps, blocks, err);
 }

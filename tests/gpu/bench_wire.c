@@ -238,8 +238,8 @@ static int do_priority(const char *argument)
     measure_message(&wire, "16 MiB message beside copies", false, &copies);
     measure_message(&wire, "16 MiB message beside copies, high priority", true,
                     &copies);
-    rf_bench_must(rf_device_pack_blocks(&copies.slices.most_blocks, &err),
-                  &err);
+    rf_bench_must(
+        rf_device_pack_blocks(false, &copies.slices.most_blocks, &err), &err);
     measure_message(&wire, "16 MiB message beside a refit's copies", true,
                     &copies);
     nccl_must(&wire, "ncclCommAbort", wire.nccl->CommAbort(wire.comm));

@@ -777,6 +777,7 @@ LOOP_TEST(test_a_rank_has_four_steps_if_it_packs_enough,
         AUTO(rf_steps) steps;
         assert_ok(rf_steps_build(&of, &steps, &err), err);
         ck_assert_uint_eq(steps.n, rounds * RF_MAX(counted[0], counted[1]));
+        ck_assert(!rf_steps_copy_both_ways(&steps));
     }
     rf_waves_free(&waves[0]);
     rf_waves_free(&waves[1]);
@@ -829,6 +830,7 @@ TEST(test_four_steps_hide_packing_behind_the_wire)
     assert_ok(rf_steps_build(&of, &four, &err), err);
     ck_assert_double_lt(share_of_wire(&one), 0.65);
     ck_assert_double_gt(share_of_wire(&four), 0.85);
+    ck_assert(rf_steps_copy_both_ways(&four));
     rf_waves_free(&waves[0]);
 }
 

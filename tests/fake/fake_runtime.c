@@ -6,6 +6,7 @@
  *   FAKE_CUDA_DEVICES=n         number of devices (default 1; 0: no driver)
  *   FAKE_CUDA_RUNTIME=version   of the runtime (default 13000)
  *   FAKE_CUDA_DRIVER=version    of the driver (default 13000)
+ *   FAKE_CUDA_LAUNCH_MS=n       what a launch costs the host (default 0)
  *   CUDA_FAKE_NODE=n            tells this node's devices from another's (ranks
  *                               get variables CUDA_* from their agents)
  */
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cuda/device/kernels.h"
 #include "tests/fake/fake_runtime.h"
@@ -401,11 +403,20 @@ static void run_launch(void *opaque)
     free(launch);
 }
 
+static void launch_slowly(void)
+{
+    const char *text = getenv("FAKE_CUDA_LAUNCH_MS");
+    const struct timespec span = {.tv_nsec =
+                                      text != NULL ? atol(text) * 1000000 : 0};
+    nanosleep(&span, NULL);
+}
+
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block,
                              void **args, size_t shared, cudaStream_t stream)
 {
     struct launch *launch;
     FAKE_ENTER(cudaLaunchKernel);
+    launch_slowly();
     if (grid.x == 0 || block.x != RF_TILE_THREADS || shared != 0) {
         return fake_set_error(cudaErrorInvalidConfiguration);
     }

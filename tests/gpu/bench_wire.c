@@ -8,8 +8,9 @@
  *         on a stream of high priority, and beside copies on the
  *         multiprocessors that a refit packs with
  *     bench-gpu-wire steps [MB,...]
- *         pack, wire and unpack of one step, by its size; the device is kept
- *         busy until the host has launched all three
+ *         pack, wire and unpack of one step, by its size, as the device runs
+ *         them: it copies something else until the host has launched all
+ *         three, and a round in which it ended sooner is not counted
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@
 #include "tests/gpu/bench_lib.h"
 
 #define ROUNDS 15
-#define BUSY_BYTES                                                             \
-    ((uint64_t)512 << 20)    /* copying takes longer than launches */
+#define BUSY_BYTES ((uint64_t)64 << 20)
+#define BUSY_MOST 4096       /* times */
 #define ROW ((uint64_t)4096) /* of what is packed */
 #define LIMIT_NS (60 * RF_NS_PER_S)
 #define EXIT_SKIPPED 77
@@ -266,12 +267,41 @@ static void report_step(uint64_t megabytes, uint64_t bytes, double memcpy_ms,
     }
 }
 
-/* Copies to keep the device busy. */
+/* What the device copies, so many times, while the host launches a step. */
 struct busy {
     void *from, *to;
+    unsigned times;
 };
 
-static void measure_step(const struct wire *wire, const struct busy *busy,
+static void keep_busy(const struct busy *busy, cudaStream_t stream)
+{
+    for (unsigned i = 0; i < busy->times; i++) {
+        rf_bench_cuda(cudaMemcpyAsync(busy->to, busy->from, BUSY_BYTES,
+                                      cudaMemcpyDeviceToDevice, stream),
+                      "cudaMemcpyAsync");
+    }
+}
+
+/* Whether the device is still at that, and not at `after`, which follows it. If
+ * not, it is to take longer next time. */
+static bool is_busy(struct busy *busy, cudaEvent_t after)
+{
+    const cudaError_t code = cudaEventQuery(after);
+    if (code == cudaErrorNotReady) {
+        (void)cudaGetLastError();
+        return true;
+    }
+    rf_bench_cuda(code, "cudaEventQuery");
+    busy->times *= 2;
+    if (busy->times > BUSY_MOST) {
+        fputs("bench-gpu-wire: the host launches too slowly to time steps\n",
+              stderr);
+        exit(1);
+    }
+    return false;
+}
+
+static void measure_step(const struct wire *wire, struct busy *busy,
                          uint64_t megabytes)
 {
     const uint64_t bytes = megabytes * 1000000 / ROW * ROW;
@@ -291,10 +321,8 @@ static void measure_step(const struct wire *wire, const struct busy *busy,
     snprintf(figure, sizeof(figure), "%llu MB: cudaMemcpyAsync",
              (unsigned long long)megabytes);
     rf_figure(figure, "ms", 2 * bytes, 1, &copied);
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        rf_bench_cuda(cudaMemcpyAsync(busy->to, busy->from, BUSY_BYTES,
-                                      cudaMemcpyDeviceToDevice, stream),
-                      "cudaMemcpyAsync");
+    while (samples[STAGES].n < ROUNDS) {
+        keep_busy(busy, stream);
         rf_stopwatch_begin(&watch[STAGES], stream);
         rf_stopwatch_begin(&watch[PACK], stream);
         run_copies(&pack, stream);
@@ -306,6 +334,9 @@ static void measure_step(const struct wire *wire, const struct busy *busy,
         run_copies(&unpack, stream);
         rf_stopwatch_end(&watch[UNPACK], stream);
         rf_stopwatch_end(&watch[STAGES], stream);
+        if (!is_busy(busy, watch[STAGES].begin)) {
+            continue;
+        }
         for (int s = 0; s <= STAGES; s++) {
             rf_sample(&samples[s], rf_stopwatch_ms(&watch[s]));
         }
@@ -320,8 +351,8 @@ static void measure_step(const struct wire *wire, const struct busy *busy,
 static int do_steps(const char *argument)
 {
     const struct wire wire = open_wire(false);
-    const struct busy busy = {rf_bench_memory(BUSY_BYTES),
-                              rf_bench_memory(BUSY_BYTES)};
+    struct busy busy = {rf_bench_memory(BUSY_BYTES),
+                        rf_bench_memory(BUSY_BYTES), 1};
     while (*argument != '\0') {
         char *end;
         const unsigned long long megabytes = strtoull(argument, &end, 10);

@@ -107,6 +107,15 @@ test_bench_copies_every_shape() {
     expect_text out '^[0-3] passed, [0-3] failed, 2 only reported$'
 }
 
+# The host's launches take longer than what the device copies meanwhile at first.
+test_steps_are_timed_without_the_launches_of_the_host() {
+    LD_LIBRARY_PATH=$fakes FAKE_CUDA_LAUNCH_MS=200 \
+        "$fakes/bench-gpu-wire" steps 1 >figures || fail "bench-gpu-wire failed"
+    jq -s . figures >all.json
+    expect_json all.json 'length == 5 and
+        all(.figure == "1 MB: all three" or (.samples | max) < 150)'
+}
+
 test_bundle_runs_from_its_folder_alone() {
     "$RF_TOP/tests/gpu/make-bundle" "$RF_BUILD_DIR" "$PWD/bundle"
     env -i PATH="$PATH" HOME="$HOME" LD_LIBRARY_PATH="$fakes" \

@@ -9,6 +9,7 @@
 #include "common/pattern.h"
 #include "transport/delta/delta_block.h"
 #include "transport/delta/delta_index.h"
+#include "transport/delta/delta_kept.h"
 #include "transport/delta/delta_zstd.h"
 
 #define CHUNK_HEAD 16 /* base, version, checksum */
@@ -24,19 +25,6 @@
 #define DIFF_FROM (UINT64_C(256) << 10)
 #define ZSTD_FROM (UINT64_C(1) << 20)
 
-/* A chunk as received. */
-struct kept_chunk {
-    uint64_t first, items, bytes;
-    size_t at; /* in rf_delta_codec.bytes */
-};
-
-/* The chunks of an op that is forwarded. */
-struct kept_op {
-    bool wanted;
-    struct kept_chunk *chunks; /* ascending */
-    size_t n, capacity;
-};
-
 struct rf_delta_codec {
     struct rf_codec codec;
     struct rf_delta_codec_how how;
@@ -51,9 +39,7 @@ struct rf_delta_codec {
     bool keeps;                   /* it does, the shadow */
     uint64_t items, behind; /* of this iteration; while the link was behind */
     int64_t took[2];        /* ns of the last iteration, by keeps */
-    struct kept_op *kept;   /* by index in the schedule */
-    uint8_t *bytes;         /* of kept chunks */
-    size_t n_bytes, capacity;
+    struct rf_delta_kept *kept;
     uint16_t at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     uint8_t values[8 * (RF_DELTA_BLOCK + RF_DELTA_SLACK)];
     uint8_t old[8 * (RF_DELTA_BLOCK + RF_DELTA_SLACK)];
@@ -378,8 +364,6 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
     rf_delta_codec_seal(codec, chunk, out);
 }
 
-/* --- chunks that are forwarded -------------------------------------------- */
-
 /* Whether a rank holds what a chunk changes. */
 static bool can_take(const struct rf_delta_codec *codec, uint32_t rank,
                      const uint8_t *chunk)
@@ -388,76 +372,20 @@ static bool can_take(const struct rf_delta_codec *codec, uint32_t rank,
     return base == 0 || base == codec->held[rank];
 }
 
-/* Whether an op forwards all that `dep` brings. */
-static bool forwards(const struct rf_op *op, const struct rf_op *dep)
-{
-    return op->src_mem == RF_MEM_INFER &&
-           memcmp(&op->box, &dep->box, sizeof(op->box)) == 0;
-}
-
-/* A chunk that finds no room is not kept: it travels dense. */
-static void keep(struct rf_delta_codec *codec, const struct rf_op *op,
-                 const struct rf_chunk *chunk, const void *in)
-{
-    struct kept_op *of = &codec->kept[op - codec->how.schedule->ops];
-    const struct kept_chunk one = {chunk->first, chunk->items, chunk->bytes,
-                                   codec->n_bytes};
-    if (!of->wanted || chunk->bytes > codec->capacity - codec->n_bytes) {
-        return;
-    }
-    memcpy(codec->bytes + codec->n_bytes, in, chunk->bytes);
-    codec->n_bytes += chunk->bytes;
-    RF_PUSH(of->chunks, of->n, of->capacity, one);
-    for (size_t i = of->n - 1; i > 0 && of->chunks[i - 1].first > one.first;
-         i--) { /* they may arrive in any order */
-        of->chunks[i] = of->chunks[i - 1];
-        of->chunks[i - 1] = one;
-    }
-}
-
-/* A chunk that arrived for `op` to forward; NULL if none begins and ends as
- * wanted, or the receiver does not hold what it changes. */
-static const struct kept_chunk *find_kept(const struct rf_delta_codec *codec,
-                                          const struct rf_op *op,
-                                          const struct rf_chunk *chunk)
-{
-    const struct rf_schedule *schedule = codec->how.schedule;
-    const size_t dep = op->dep != RF_NO_OP
-                           ? rf_schedule_index(schedule, op->dep)
-                           : schedule->n_ops;
-    const struct kept_op *of =
-        dep < schedule->n_ops && forwards(op, &schedule->ops[dep])
-            ? &codec->kept[dep]
-            : NULL;
-    size_t low = 0, high = of != NULL ? of->n : 0;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (of->chunks[middle].first < chunk->first) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return of != NULL && low < of->n && of->chunks[low].first == chunk->first &&
-                   of->chunks[low].items <= chunk->items &&
-                   of->chunks[low].bytes <= chunk->bytes &&
-                   can_take(codec, op->dst, codec->bytes + of->chunks[low].at)
-               ? &of->chunks[low]
-               : NULL;
-}
-
+/* What other ops wait for is forwarded as it came, if the receiver holds what
+ * it changes. */
 static void encode(const struct rf_coder *coder, const void *src,
                    struct rf_chunk *chunk, void *out)
 {
     const struct rf_delta_codec *codec = codec_of(coder);
-    const struct kept_chunk *kept = find_kept(codec, coder->op, chunk);
-    if (kept == NULL) {
+    const struct rf_chunk limits = *chunk;
+    const void *kept = rf_delta_kept_find(codec->kept, coder->op, chunk);
+    if (kept != NULL && can_take(codec, coder->op->dst, kept)) {
+        memcpy(out, kept, chunk->bytes);
+    } else {
+        *chunk = limits;
         encode_blocks(coder, src, chunk, out);
-        return;
     }
-    memcpy(out, codec->bytes + kept->at, kept->bytes);
-    chunk->items = kept->items;
-    chunk->bytes = kept->bytes;
 }
 
 /* --- decoding ------------------------------------------------------------- */
@@ -565,7 +493,7 @@ static const char *decode(const struct rf_coder *coder,
     if (at != end || first != last) {
         return RF_CHUNK_MALFORMED;
     }
-    keep(codec, coder->op, chunk, in);
+    rf_delta_kept_add(codec->kept, coder->op, chunk, in);
     codec->resynced |= codec->held[codec->how.rank] != codec->base &&
                        coder->op->dst_mem == RF_MEM_INFER;
     return NULL;
@@ -637,10 +565,10 @@ bool rf_delta_codec_needs_shadow(const struct rf_delta_codec_how *how)
     return i < schedule->n_ops;
 }
 
-/* Marks the ops of which the rank forwards what they bring; returns their bytes
- * when whole. */
+/* Sets `wanted`, by index in the schedule, for ops of which the rank forwards
+ * what they bring; returns how many bytes of that may be kept. */
 static uint64_t find_forwarded(const struct rf_delta_codec_how *how,
-                               struct kept_op *kept)
+                               bool *wanted)
 {
     const struct rf_schedule *schedule = how->schedule;
     uint64_t bytes = 0;
@@ -649,20 +577,21 @@ static uint64_t find_forwarded(const struct rf_delta_codec_how *how,
         const size_t dep = op->src == how->rank && op->dep != RF_NO_OP
                                ? rf_schedule_index(schedule, op->dep)
                                : schedule->n_ops;
-        if (dep < schedule->n_ops && forwards(op, &schedule->ops[dep]) &&
-            travels(how, op) && !kept[dep].wanted) {
-            kept[dep].wanted = true;
+        if (dep < schedule->n_ops &&
+            rf_delta_forwards(op, &schedule->ops[dep]) && travels(how, op) &&
+            !wanted[dep]) {
+            wanted[dep] = true;
             bytes += rf_op_bytes(&schedule->ops[dep]);
         }
     }
-    return bytes;
+    return bytes / KEPT_PART;
 }
 
 uint64_t rf_delta_codec_bytes(const struct rf_delta_codec_how *how)
 {
-    struct kept_op *kept = rf_xcalloc(how->schedule->n_ops + 1, sizeof(*kept));
-    uint64_t bytes = find_forwarded(how, kept) / KEPT_PART;
-    free(kept);
+    bool *wanted = rf_xcalloc(how->schedule->n_ops + 1, sizeof(*wanted));
+    uint64_t bytes = find_forwarded(how, wanted);
+    free(wanted);
     if (rf_delta_codec_needs_shadow(how)) {
         bytes += how->bytes + how->bytes / how->unit / 8;
     }
@@ -674,6 +603,7 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
 {
     struct rf_delta_codec *codec =
         rf_calloc(1, sizeof(*codec) + rf_delta_bound(RF_DELTA_BLOCK, 8));
+    bool *wanted;
     if (codec == NULL) {
         return NULL;
     }
@@ -686,20 +616,17 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
                           .copy = copy};
     codec->how = *how;
     codec->likely = RF_DELTA_BLOCK;
-    codec->kept = rf_calloc(how->schedule->n_ops + 1, sizeof(*codec->kept));
     codec->held = rf_calloc(how->world->n_ranks, sizeof(*codec->held));
+    wanted = rf_xcalloc(how->schedule->n_ops + 1, sizeof(*wanted));
+    codec->kept = rf_delta_kept_create(how->schedule, wanted,
+                                       (size_t)find_forwarded(how, wanted));
     if (how->shadow != NULL) {
         codec->keeps = ways[how->encoding].how.diff ||
                        ways[how->encoding].how.positions == RF_DELTA_XOR;
         codec->index = rf_delta_index_create(how->now, how->shadow, how->bytes,
                                              how->unit, codec->keeps);
     }
-    if (codec->kept != NULL) {
-        codec->capacity =
-            (size_t)(find_forwarded(how, codec->kept) / KEPT_PART);
-        codec->bytes = rf_calloc(codec->capacity + 1, 1);
-    }
-    if (codec->bytes == NULL || codec->held == NULL ||
+    if (codec->kept == NULL || codec->held == NULL ||
         (how->shadow != NULL && codec->index == NULL)) {
         rf_delta_codec_destroy(codec);
         return NULL;
@@ -709,18 +636,12 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
 
 void rf_delta_codec_destroy(struct rf_delta_codec *codec)
 {
-    if (codec == NULL) {
-        return;
+    if (codec != NULL) {
+        rf_delta_index_destroy(codec->index);
+        rf_delta_kept_destroy(codec->kept);
+        free(codec->held);
+        free(codec);
     }
-    for (size_t i = 0; codec->kept != NULL && i < codec->how.schedule->n_ops;
-         i++) {
-        free(codec->kept[i].chunks);
-    }
-    rf_delta_index_destroy(codec->index);
-    free(codec->kept);
-    free(codec->held);
-    free(codec->bytes);
-    free(codec);
 }
 
 const struct rf_codec *rf_delta_codec_of(const struct rf_delta_codec *codec)
@@ -766,10 +687,7 @@ void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version)
     for (uint32_t r = 0; r < codec->how.world->n_ranks; r++) {
         codec->resyncs |= codec->held[r] != codec->base;
     }
-    codec->n_bytes = 0;
-    for (size_t i = 0; i < codec->how.schedule->n_ops; i++) {
-        codec->kept[i].n = 0;
-    }
+    rf_delta_kept_clear(codec->kept);
     if (codec->index != NULL) {
         rf_delta_index_forget(codec->index, codec->keeps);
     }

@@ -11,6 +11,7 @@
 #include "common/pattern.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/lib/ranks.h"
+#include "transport/delta/delta_choice.h"
 #include "transport/delta/delta_codec.h"
 #include "transport/delta/delta_zstd.h"
 
@@ -278,7 +279,7 @@ static enum rf_status make_codec(struct process *process, struct rf_err *err)
     if (how.encoding == RF_ENCODING_DENSE) {
         return RF_OK;
     }
-    if (rf_delta_codec_needs_zstd(how.encoding)) {
+    if (rf_delta_choice_needs_zstd(how.encoding)) {
         status = rf_delta_zstd_open(&process->zstd, err);
     }
     if (rf_delta_codec_needs_shadow(&how)) {

@@ -8,6 +8,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "transport/delta/delta_block.h"
+#include "transport/delta/delta_choice.h"
 #include "transport/delta/delta_index.h"
 #include "transport/delta/delta_kept.h"
 #include "transport/delta/delta_zstd.h"
@@ -20,10 +21,6 @@
 #define KEPT_PART 2 /* of what is forwarded, there is room for 1 in 2 bytes */
 #define BLOCKS_MAX UINT64_C(64) /* of a chunk: what waits behind it */
 #define COPY_ELEMENTS 4096      /* compared at a time */
-/* Auto: bytes that the link is behind by when blocks go as differences, and
- * when these are compressed. */
-#define DIFF_FROM (UINT64_C(256) << 10)
-#define ZSTD_FROM (UINT64_C(1) << 20)
 
 struct rf_delta_codec {
     struct rf_codec codec;
@@ -36,9 +33,7 @@ struct rf_delta_codec {
     struct rf_delta_how way; /* of the chunk that is being encoded */
     uint32_t likely;         /* elements whose changes have fitted a block */
     struct rf_delta_index *index; /* NULL without a shadow */
-    bool keeps;                   /* it does, the shadow */
-    uint64_t items, behind; /* of this iteration; while the link was behind */
-    int64_t took[2];        /* ns of the last iteration, by keeps */
+    struct rf_delta_choice choice;
     struct rf_delta_kept *kept;
     uint16_t at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     uint8_t values[8 * (RF_DELTA_BLOCK + RF_DELTA_SLACK)];
@@ -46,31 +41,6 @@ struct rf_delta_codec {
     struct rf_delta_scratch scratch;
     uint8_t block[]; /* rf_delta_bound() bytes */
 };
-
-/* How each encoding writes positions and values. */
-static const struct {
-    bool chosen; /* by counts */
-    struct rf_delta_how how;
-} ways[] = {
-    [RF_ENCODING_AUTO] = {true, {RF_DELTA_GAP8, false, false}},
-    [RF_ENCODING_AUTO_RAW] = {true, {RF_DELTA_GAP8, false, false}},
-    [RF_ENCODING_GAP8] = {false, {RF_DELTA_GAP8, false, false}},
-    [RF_ENCODING_IDX16] = {false, {RF_DELTA_IDX16, false, false}},
-    [RF_ENCODING_BITMAP] = {false, {RF_DELTA_BITMAP, false, false}},
-    [RF_ENCODING_RUNS] = {false, {RF_DELTA_RUNS, false, false}},
-    [RF_ENCODING_AUTO_DIFF] = {true, {RF_DELTA_GAP8, true, false}},
-    [RF_ENCODING_GAP8_DIFF] = {false, {RF_DELTA_GAP8, true, false}},
-    [RF_ENCODING_IDX16_DIFF] = {false, {RF_DELTA_IDX16, true, false}},
-    [RF_ENCODING_BITMAP_DIFF] = {false, {RF_DELTA_BITMAP, true, false}},
-    [RF_ENCODING_RUNS_DIFF] = {false, {RF_DELTA_RUNS, true, false}},
-    [RF_ENCODING_GAP8_DIFF_ZSTD] = {false, {RF_DELTA_GAP8, true, true}},
-    [RF_ENCODING_XOR_ZSTD] = {false, {RF_DELTA_XOR, false, true}},
-};
-
-bool rf_delta_codec_needs_zstd(enum rf_encoding encoding)
-{
-    return ways[encoding].how.zstd;
-}
 
 static struct rf_delta_codec *codec_of(const struct rf_coder *coder)
 {
@@ -184,22 +154,6 @@ static uint32_t find_changes(struct rf_delta_codec *codec,
     return found;
 }
 
-/* How to encode `n` changes of `count` elements. */
-static struct rf_delta_how how_to(const struct rf_delta_codec *codec,
-                                  uint32_t count, uint32_t n, uint32_t width)
-{
-    struct rf_delta_how how = codec->way;
-    how.diff &= width == 2;
-    if (n == 0) { /* runs are one or more */
-        return (struct rf_delta_how){.positions = RF_DELTA_GAP8};
-    }
-    if (ways[codec->how.encoding].chosen) {
-        how.positions = rf_delta_best(count, n, rf_delta_runs(codec->at, n),
-                                      how.diff ? 0 : width);
-    }
-    return how;
-}
-
 static size_t dense_bytes(uint32_t count, uint32_t width)
 {
     return RF_DELTA_HEADER_BYTES + (size_t)count * width;
@@ -284,14 +238,15 @@ static size_t encode_changes(const struct rf_coder *coder, uint64_t first,
     }
     for (;;) {
         const struct rf_delta_how how =
-            how_to(codec, changes.count, changes.n, changes.width);
+            rf_delta_choice_how(&codec->choice, codec->way, changes.count,
+                                changes.n, changes.width, changes.at);
         size_t bytes;
         *count = changes.count;
         if (how.positions == RF_DELTA_DENSE) {
             return encode_dense(coder, first, count, src, room, out);
         }
         bytes = put_block(codec, &changes, how, room, out);
-        if (ways[codec->how.encoding].chosen &&
+        if (rf_delta_choice_by_counts(&codec->choice) &&
             bytes > dense_bytes(changes.count, changes.width)) {
             return encode_dense(coder, first, count, src, room, out);
         }
@@ -312,18 +267,6 @@ static bool is_compared(const struct rf_op *op)
     return op->src_mem == RF_MEM_TRAIN && op->dst_mem == RF_MEM_INFER;
 }
 
-/* Auto spends processor time on fewer bytes only while the link is behind. */
-static struct rf_delta_how way_now(const struct rf_delta_codec *codec,
-                                   uint64_t queued)
-{
-    struct rf_delta_how way = ways[codec->how.encoding].how;
-    if (codec->how.encoding == RF_ENCODING_AUTO) {
-        way.diff = queued >= DIFF_FROM && codec->keeps;
-        way.zstd = way.diff && queued >= ZSTD_FROM && codec->how.zstd != NULL;
-    }
-    return way;
-}
-
 static void encode_blocks(const struct rf_coder *coder, const void *src,
                           struct rf_chunk *chunk, uint8_t *out)
 {
@@ -337,7 +280,7 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
     const uint64_t items =
         RF_MIN(chunk->items, BLOCKS_MAX * RF_DELTA_BLOCK * coder->width);
     uint64_t used = CHUNK_HEAD, done = 0, last = 0;
-    codec->way = way_now(codec, chunk->queued);
+    codec->way = rf_delta_choice_way(&codec->choice, chunk->queued);
     /* A block like the last one would not fit: do not find that out by
      * encoding it. */
     while (done < items && used + RF_MAX(least, last) <= room) {
@@ -356,8 +299,7 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
         last = BLOCK_HEAD + bytes;
         used += last;
     }
-    codec->items += done;
-    codec->behind += chunk->queued >= DIFF_FROM ? done : 0;
+    rf_delta_choice_sent(&codec->choice, done, chunk->queued);
     chunk->items = done;
     chunk->bytes = used;
     rf_put_u32(out, indexed ? codec->base : 0);
@@ -615,16 +557,15 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
                           .decode = decode,
                           .copy = copy};
     codec->how = *how;
+    codec->choice = rf_delta_choice_of(how->encoding, how->zstd != NULL);
     codec->likely = RF_DELTA_BLOCK;
     codec->held = rf_calloc(how->world->n_ranks, sizeof(*codec->held));
     wanted = rf_xcalloc(how->schedule->n_ops + 1, sizeof(*wanted));
     codec->kept = rf_delta_kept_create(how->schedule, wanted,
                                        (size_t)find_forwarded(how, wanted));
     if (how->shadow != NULL) {
-        codec->keeps = ways[how->encoding].how.diff ||
-                       ways[how->encoding].how.positions == RF_DELTA_XOR;
         codec->index = rf_delta_index_create(how->now, how->shadow, how->bytes,
-                                             how->unit, codec->keeps);
+                                             how->unit, codec->choice.keeps);
     }
     if (codec->kept == NULL || codec->held == NULL ||
         (how->shadow != NULL && codec->index == NULL)) {
@@ -663,25 +604,9 @@ void rf_delta_codec_hear(struct rf_delta_codec *codec, uint32_t rank,
     codec->held[rank] = version;
 }
 
-/* Auto: differences need what the shadow held, which costs time. It is kept if
- * the link was behind for three quarters of the weights, until it is for less
- * than half; and while iterations with it take less time than without, as far
- * as both have been seen. */
-static void choose_to_keep(struct rf_delta_codec *codec)
-{
-    const bool behind = codec->keeps ? 2 * codec->behind >= codec->items
-                                     : 4 * codec->behind > 3 * codec->items;
-    codec->keeps =
-        behind && (codec->took[true] == 0 || codec->took[false] == 0 ||
-                   codec->took[true] < codec->took[false]);
-    codec->items = codec->behind = 0;
-}
-
 void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version)
 {
-    if (codec->index != NULL && codec->how.encoding == RF_ENCODING_AUTO) {
-        choose_to_keep(codec);
-    }
+    rf_delta_choice_begin(&codec->choice);
     codec->version = version;
     codec->resyncs = codec->resynced = false;
     for (uint32_t r = 0; r < codec->how.world->n_ranks; r++) {
@@ -689,7 +614,7 @@ void rf_delta_codec_begin(struct rf_delta_codec *codec, uint32_t version)
     }
     rf_delta_kept_clear(codec->kept);
     if (codec->index != NULL) {
-        rf_delta_index_forget(codec->index, codec->keeps);
+        rf_delta_index_forget(codec->index, codec->choice.keeps);
     }
 }
 
@@ -709,8 +634,8 @@ bool rf_delta_codec_resynced(const struct rf_delta_codec *codec)
 void rf_delta_codec_took(struct rf_delta_codec *codec, int64_t ns)
 {
     if (codec->resyncs) { /* whole weights say nothing about changes */
-        codec->items = codec->behind = 0;
+        codec->choice.items = codec->choice.behind = 0;
     } else {
-        codec->took[codec->keeps] = ns;
+        rf_delta_choice_took(&codec->choice, ns);
     }
 }

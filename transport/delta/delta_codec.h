@@ -7,14 +7,9 @@
  * What has no base travels dense: in or from staging, what was not kept, and all
  * that goes to a rank that does not hold the base (a resync), from whichever
  * rank is before it on the way. Inside a node, copies compare the source with
- * the destination, and store what differs.
- *
- * Encoding auto chooses for each chunk, by the bytes that wait for the link
- * before it: few, and it sends values, which take the least time; more, and the
- * processor has time for differences, and then to compress them. There is no
- * model of either: what the choice does to the link is in its next bytes.
- * Copies inside a node are plain ones: they read one stream and write one, and
- * take no longer than comparing, which reads two.
+ * the destination, and store what differs. With auto they are plain ones: these
+ * read one stream and write one, and take no longer than comparing, which reads
+ * two.
  */
 #ifndef RF_TRANSPORT_DELTA_DELTA_CODEC_H
 #define RF_TRANSPORT_DELTA_DELTA_CODEC_H
@@ -38,8 +33,6 @@ struct rf_delta_codec_how {
     uint32_t unit;      /* bytes of the model's narrowest element */
     struct rf_delta_zstd *zstd; /* NULL: not needed, or auto without it */
 };
-
-bool rf_delta_codec_needs_zstd(enum rf_encoding encoding);
 
 /* Whether the rank compares its training arena with a shadow; reads neither of
  * them. */

@@ -20,6 +20,7 @@
 #include "common/memory_info.h"
 #include "planner/strategy/schedule_build.h"
 #include "planner/strategy/yardstick.h"
+#include "transport/delta/delta_choice.h"
 #include "transport/delta/delta_zstd.h"
 #include "worker/content/memory_host.h"
 
@@ -302,7 +303,7 @@ static enum rf_status make_codec(struct rf_rank_attempt *attempt,
     if (how.encoding == RF_ENCODING_DENSE) {
         return RF_OK;
     }
-    if (rf_delta_codec_needs_zstd(how.encoding)) {
+    if (rf_delta_choice_needs_zstd(how.encoding)) {
         enum rf_status status = rf_delta_zstd_open(&attempt->zstd, err);
         if (status != RF_OK) {
             rf_err_wrap(err, "encoding %s", rf_encoding_name(how.encoding));

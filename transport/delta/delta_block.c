@@ -323,9 +323,6 @@ static const uint8_t *take_positions(const uint8_t *in, const uint8_t *end,
     switch (how) {
     case RF_DELTA_DENSE:
     case RF_DELTA_XOR:
-        for (uint32_t i = 0; i < n; i++) {
-            at[i] = (uint16_t)i;
-        }
         return n == count ? in : NULL;
     case RF_DELTA_GAP8:
         return take_gaps(in, end, count, n, at);
@@ -369,6 +366,9 @@ bool rf_delta_decode(const uint8_t *in, size_t bytes, uint32_t count,
                                      .n = n,
                                      .at = scratch->at,
                                      .values = at};
+    if (how->positions == RF_DELTA_DENSE || how->positions == RF_DELTA_XOR) {
+        out->at = NULL;
+    }
     if (!how->diff) {
         return (size_t)(end - at) == (size_t)n * width;
     }
@@ -425,15 +425,21 @@ void rf_delta_apply(const struct rf_delta_changes *changes,
                     uint32_t first, void *dst)
 {
     const size_t width = changes->width;
-    const uint16_t *at = changes->at + from;
     const uint8_t *values = (const uint8_t *)changes->values + from * width;
     const uint32_t n = to - from;
+    const uint16_t *at = changes->at;
+    if (at == NULL) {
+        uint8_t *out = (uint8_t *)dst + (from - first) * width;
+        if (how.positions == RF_DELTA_XOR) {
+            xor_bytes(values, n * width, out);
+        } else {
+            memcpy(out, values, n * width);
+        }
+        return;
+    }
+    at += from;
     if (how.diff) {
         add_diffs(at, n, first, (const uint16_t *)changes->values + from, dst);
-    } else if (how.positions == RF_DELTA_DENSE) {
-        memcpy((uint8_t *)dst + (from - first) * width, values, n * width);
-    } else if (how.positions == RF_DELTA_XOR) {
-        xor_bytes(values, n * width, (uint8_t *)dst + (from - first) * width);
     } else if (width == 1) {
         scatter_1(at, n, first, values, dst);
     } else if (width == 2) {

@@ -35,7 +35,8 @@ struct rf_delta_changes {
     uint32_t width;     /* bytes of an element: 1, 2, 4 or 8 */
     uint32_t count;     /* elements, changed or not */
     uint32_t n;         /* changed elements */
-    const uint16_t *at; /* their positions, ascending */
+    const uint16_t *at; /* their positions, ascending; NULL: all elements, as
+                           decoded from blocks without positions */
     const void *values; /* the new elements, one after another; decoded
                            differences */
     const void *old;    /* and the old ones; only needed for differences, which

@@ -333,11 +333,10 @@ static void encode(const struct rf_coder *coder, const void *src,
 /* --- decoding ------------------------------------------------------------- */
 
 /* The first change at or after element `element`. */
-static uint32_t change_at(const struct rf_delta_changes *changes,
-                          const struct rf_delta_how *how, uint32_t from,
+static uint32_t change_at(const struct rf_delta_changes *changes, uint32_t from,
                           uint32_t element)
 {
-    if (how->positions == RF_DELTA_DENSE || how->positions == RF_DELTA_XOR) {
+    if (changes->at == NULL) {
         return element;
     }
     while (from < changes->n && changes->at[from] < element) {
@@ -359,7 +358,7 @@ static void apply(const struct rf_coder *coder,
         const uint32_t next = done + (uint32_t)(run.bytes / width);
         const uint32_t to = next == changes->count
                                 ? changes->n
-                                : change_at(changes, how, from, next);
+                                : change_at(changes, from, next);
         rf_delta_apply(changes, *how, from, to, done, dst + run.dst);
         from = to;
         done = next;

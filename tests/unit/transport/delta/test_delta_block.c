@@ -108,7 +108,8 @@ static void check(const struct block *block, size_t bytes)
     ck_assert(rf_delta_decode(in, bytes, block->count, block->width,
                               block->scratch, &changes, &how));
     cut = changes.n / 3;
-    first = cut < changes.n ? changes.at[cut] : 0;
+    ck_assert((changes.at == NULL) == has_all(how.positions));
+    first = cut == changes.n ? 0 : changes.at != NULL ? changes.at[cut] : cut;
     rf_delta_apply(&changes, how, 0, cut, 0, dst);
     rf_delta_apply(&changes, how, cut, changes.n, first,
                    dst + (size_t)first * block->width);
@@ -295,7 +296,7 @@ TEST(test_best_encoding_is_the_shortest)
 static bool ascend(const struct rf_delta_changes *changes, uint32_t count)
 {
     bool good = changes->n <= count;
-    for (uint32_t i = 0; i < changes->n && good; i++) {
+    for (uint32_t i = 0; changes->at != NULL && i < changes->n && good; i++) {
         good = changes->at[i] < count &&
                (i == 0 || changes->at[i] > changes->at[i - 1]);
     }

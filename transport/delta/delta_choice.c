@@ -45,6 +45,11 @@ bool rf_delta_choice_by_counts(const struct rf_delta_choice *choice)
     return ways[choice->encoding].chosen;
 }
 
+bool rf_delta_choice_samples(const struct rf_delta_choice *choice)
+{
+    return rf_delta_choice_by_counts(choice) && !choice->keeps;
+}
+
 struct rf_delta_how rf_delta_choice_way(const struct rf_delta_choice *choice,
                                         uint64_t queued)
 {

@@ -32,6 +32,10 @@ struct rf_delta_choice rf_delta_choice_of(enum rf_encoding encoding, bool zstd);
 /* Whether the blocks of an encoding are dense where that is smallest. */
 bool rf_delta_choice_by_counts(const struct rf_delta_choice *choice);
 
+/* Whether blocks may go whole by samples: while the shadow stays as it was, all
+ * is compared, since differences need to know what changed. */
+bool rf_delta_choice_samples(const struct rf_delta_choice *choice);
+
 /* Of a chunk, before which `queued` bytes wait for the link. */
 struct rf_delta_how rf_delta_choice_way(const struct rf_delta_choice *choice,
                                         uint64_t queued);

@@ -21,6 +21,9 @@
 #define KEPT_PART 2 /* of what is forwarded, there is room for 1 in 2 bytes */
 #define BLOCKS_MAX UINT64_C(64) /* of a chunk: what waits behind it */
 #define COPY_ELEMENTS 4096      /* compared at a time */
+/* Elements at so many places of a block that are compared before the others. */
+#define SAMPLES 8
+#define SAMPLE 64
 
 struct rf_delta_codec {
     struct rf_codec codec;
@@ -159,18 +162,65 @@ static size_t dense_bytes(uint32_t count, uint32_t width)
     return RF_DELTA_HEADER_BYTES + (size_t)count * width;
 }
 
+/* How many of `count` elements fit into `room` bytes when whole. */
+static uint32_t fitting(uint32_t count, uint32_t width, uint64_t room)
+{
+    return (uint32_t)RF_MIN(count, (room - RF_DELTA_HEADER_BYTES) / width);
+}
+
 /* Encodes all of at most *count elements, as many as fit `room` bytes, into
  * `out` and sets *count to their number; returns the bytes. */
 static size_t encode_dense(const struct rf_coder *coder, uint64_t first,
                            uint32_t *count, const void *src, uint64_t room,
                            uint8_t *out)
 {
-    const uint64_t fit = (room - RF_DELTA_HEADER_BYTES) / coder->width;
-    const uint32_t n = (uint32_t)RF_MIN(*count, fit);
+    const uint32_t n = fitting(*count, coder->width, room);
     rf_copy_pack(&coder->shape, first, (uint64_t)n * coder->width,
                  rf_delta_begin_dense(n, out), src, false);
     *count = n;
     return dense_bytes(n, coder->width);
+}
+
+/* The same, for the index to know. */
+static size_t encode_whole(const struct rf_coder *coder, uint64_t first,
+                           uint32_t *count, const void *src, uint64_t room,
+                           uint8_t *out)
+{
+    const size_t bytes = encode_dense(coder, first, count, src, room, out);
+    struct run_parts runs =
+        runs_of(&coder->shape, first, (uint64_t)*count * coder->width);
+    struct run_part run;
+    while (next_run(&runs, &run)) {
+        rf_delta_index_assume(codec_of(coder)->index,
+                              (const uint8_t *)src + run.src, run.bytes);
+    }
+    return bytes;
+}
+
+/* Whether so many of n elements seem to have changed that a bitmap would save
+ * nothing. A part of the block that is sampled begins anywhere in it: changes
+ * may follow each other at regular distances. */
+static bool nearly_all_changed(const struct rf_coder *coder, uint64_t first,
+                               uint32_t n, const uint8_t *src)
+{
+    const uint32_t width = coder->width, part = n / SAMPLES;
+    uint32_t seen = 0, same = 0;
+    for (uint32_t i = 0;
+         i < SAMPLES && part >= SAMPLE && same * 8 * width <= SAMPLES * SAMPLE;
+         i++) {
+        const uint64_t at =
+            (uint64_t)i * part + rf_mix64(first + i) % (part - SAMPLE + 1);
+        struct run_parts runs = runs_of(&coder->shape, first + at * width,
+                                        (uint64_t)SAMPLE * width);
+        struct run_part run;
+        if (next_run(&runs, &run)) {
+            const uint32_t some = (uint32_t)(run.bytes / width);
+            seen += some;
+            same += some - rf_delta_index_sample(codec_of(coder)->index,
+                                                 src + run.src, some, width);
+        }
+    }
+    return seen > 0 && same * 8 * width <= seen;
 }
 
 /* Has the changes be the XOR of all elements with the shadow's. */
@@ -232,6 +282,11 @@ static size_t encode_changes(const struct rf_coder *coder, uint64_t first,
                                        .at = codec->at,
                                        .values = codec->values,
                                        .old = codec->old};
+    if (rf_delta_choice_samples(&codec->choice) &&
+        nearly_all_changed(coder, first, fitting(*count, coder->width, room),
+                           src)) {
+        return encode_whole(coder, first, count, src, room, out);
+    }
     changes.n = find_changes(codec, coder, first, changes.count, src);
     if (changes.n > 0 && codec->way.positions == RF_DELTA_XOR) {
         xor_all(codec, coder, first, src, &changes);
@@ -271,9 +326,9 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
                           struct rf_chunk *chunk, uint8_t *out)
 {
     struct rf_delta_codec *codec = codec_of(coder);
-    const bool shadowed = codec->index != NULL && is_compared(coder->op);
-    const bool indexed = shadowed && codec->base != 0 &&
-                         codec->held[coder->op->dst] == codec->base;
+    const bool indexed = codec->index != NULL && is_compared(coder->op);
+    const bool based = indexed && codec->base != 0 &&
+                       codec->held[coder->op->dst] == codec->base;
     const uint64_t least =
         BLOCK_HEAD + PACKED_MORE + rf_delta_bound(1, coder->width);
     const uint64_t room = chunk->bytes;
@@ -287,12 +342,11 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
         const uint64_t left = (items - done) / coder->width;
         uint32_t count = (uint32_t)RF_MIN(left, RF_DELTA_BLOCK);
         uint8_t *at = out + used + BLOCK_HEAD;
-        const size_t bytes = (indexed ? encode_changes : encode_dense)(
-            coder, chunk->first + done, &count, src, room - used - BLOCK_HEAD,
-            at);
-        if (shadowed && !indexed) { /* the shadow has to follow */
-            (void)find_changes(codec, coder, chunk->first + done, count, src);
-        }
+        const size_t bytes =
+            (based     ? encode_changes
+             : indexed ? encode_whole
+                       : encode_dense)(coder, chunk->first + done, &count, src,
+                                       room - used - BLOCK_HEAD, at);
         rf_put_u32(at - BLOCK_HEAD, (uint32_t)bytes);
         rf_put_u16(at - BLOCK_HEAD + 4, (uint16_t)(count - 1));
         done += (uint64_t)count * coder->width;
@@ -302,7 +356,7 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
     rf_delta_choice_sent(&codec->choice, done, chunk->queued);
     chunk->items = done;
     chunk->bytes = used;
-    rf_put_u32(out, indexed ? codec->base : 0);
+    rf_put_u32(out, based ? codec->base : 0);
     rf_delta_codec_seal(codec, chunk, out);
 }
 

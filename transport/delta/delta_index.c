@@ -71,6 +71,14 @@ void rf_delta_index_forget(struct rf_delta_index *index, bool keeps)
     memset(index->known, 0, index->n_pieces * sizeof(*index->known));
 }
 
+static void copy_piece(struct rf_delta_index *index, size_t piece)
+{
+    const uint64_t bytes = (uint64_t)PIECE * index->unit;
+    const uint64_t from = piece * bytes;
+    memcpy(index->shadow + from, index->now + from,
+           (size_t)RF_MIN(index->bytes - from, bytes));
+}
+
 /* Stores what has changed in a piece. */
 static void commit_piece(struct rf_delta_index *index, size_t piece)
 {
@@ -81,8 +89,7 @@ static void commit_piece(struct rf_delta_index *index, size_t piece)
     const size_t n =
         rf_delta_positions(index->bits + piece * WORDS, 0, PIECE, index->at);
     if (n > PIECE / 4) { /* most lines change */
-        memcpy(shadow, now,
-               (size_t)RF_MIN(index->bytes - from, (uint64_t)PIECE * unit));
+        copy_piece(index, piece);
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -144,6 +151,38 @@ uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
     }
     return shift > 0 ? find_wide(index, first, end, shift, out)
                      : (uint32_t)rf_delta_positions(index->bits, first, n, out);
+}
+
+uint32_t rf_delta_index_sample(struct rf_delta_index *index, const void *at,
+                               uint32_t n, uint32_t width)
+{
+    const uint64_t first =
+        (uint64_t)((const uint8_t *)at - index->now) / index->unit;
+    const uint64_t last = first + (uint64_t)n * width / index->unit - 1;
+    uint16_t found[64 + RF_DELTA_SLACK];
+    uint64_t mask;
+    if (index->known[first / PIECE] || index->known[last / PIECE]) {
+        return rf_delta_index_find(index, at, n, width, found);
+    }
+    rf_delta_mask(at, rf_delta_index_shadow(index, at), n, width, &mask);
+    return (uint32_t)__builtin_popcountll(mask);
+}
+
+void rf_delta_index_assume(struct rf_delta_index *index, const void *at,
+                           uint64_t bytes)
+{
+    const uint64_t piece = (uint64_t)PIECE * index->unit;
+    const uint64_t first = (uint64_t)((const uint8_t *)at - index->now);
+    for (size_t p = first / piece; p * piece < first + bytes; p++) {
+        if (index->known[p]) {
+            continue;
+        }
+        memset(index->bits + p * WORDS, 0xff, WORDS * sizeof(*index->bits));
+        index->known[p] = true;
+        if (!index->keeps) {
+            copy_piece(index, p);
+        }
+    }
 }
 
 void rf_delta_index_commit(struct rf_delta_index *index)

@@ -36,7 +36,17 @@ void rf_delta_index_forget(struct rf_delta_index *index, bool keeps);
 uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
                              uint32_t n, uint32_t width, uint16_t *out);
 
-/* Brings the shadow up to date with the changes that were found. */
+/* How many of n elements, at most 64, have changed. Unless the index knows of
+ * some, they are compared and not noted. */
+uint32_t rf_delta_index_sample(struct rf_delta_index *index, const void *at,
+                               uint32_t n, uint32_t width);
+
+/* Has `bytes` from `at` on, and what shares their pieces, count as changed,
+ * without comparing what the index does not know. */
+void rf_delta_index_assume(struct rf_delta_index *index, const void *at,
+                           uint64_t bytes);
+
+/* Brings the shadow up to date with the changes that were found or assumed. */
 void rf_delta_index_commit(struct rf_delta_index *index);
 
 #endif

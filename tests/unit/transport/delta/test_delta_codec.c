@@ -309,6 +309,7 @@ struct one_op {
     struct rf_delta_codec *codec;
     struct rf_coder coder;
     struct rf_chunk chunk;
+    uint32_t version;
     uint8_t wire[RF_CHUNK_BYTES];
 };
 
@@ -341,6 +342,7 @@ static void make_one(struct one_op *one, enum rf_encoding encoding)
                                      .unit = 2,
                                      .zstd = zstd});
     rf_delta_codec_hold(one->codec, VERSION - 1);
+    one->version = VERSION;
     rf_delta_codec_begin(one->codec, VERSION);
     rf_coder_of(&one->op, rf_delta_codec_of(one->codec), &one->coder);
     one->chunk = rest_of(one->coder.shape.total_items, 0);
@@ -482,12 +484,103 @@ LOOP_TEST(test_a_chunk_without_its_base_is_refused, RF_ENCODINGS - 1)
     rf_delta_codec_destroy(one->codec);
 }
 
+/* Sends all; bit k is set if chunk k begins, after two heads, with a dense block.
+ */
+static uint32_t send_all(struct one_op *one)
+{
+    uint32_t dense = 0, k = 0;
+    for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items, k++) {
+        one->chunk = rest_of(sizeof(one->now), at);
+        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+        dense |= (one->wire[22] == RF_DELTA_DENSE ? 1u : 0u) << k;
+        ck_assert(take(one));
+    }
+    ck_assert_mem_eq(one->there, one->now, sizeof(one->now));
+    return dense;
+}
+
+/* A step that changes all elements but every `same`th, and 32 more at `hole`. */
+static void step_but(struct one_op *one, uint32_t same, uint32_t hole)
+{
+    rf_delta_codec_commit(one->codec);
+    for (uint32_t i = 0; i < 65536; i++) {
+        one->now[i] ^= i % same != 0 && (i < hole || i >= hole + 32);
+    }
+    rf_delta_codec_begin(one->codec, ++one->version);
+}
+
+/* With 1 in 16 unchanged values of two bytes take as many bytes as a bitmap
+ * saves. Samples seldom see a hole for which it would be worth its bytes. */
+TEST(test_a_block_of_which_nearly_all_changed_goes_whole)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    uint32_t whole[2] = {0};
+    make_one(one, RF_ENCODING_AUTO);
+    ck_assert(take(one));
+    for (uint32_t turn = 0; turn < 40; turn++) {
+        step_but(one, turn % 2 == 0 ? 16 : 14, 700 * turn);
+        whole[turn % 2] += send_all(one) & 1;
+    }
+    ck_assert_uint_ge(whole[0], 15);
+    ck_assert_uint_eq(whole[1], 0);
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* As many as samples, and as far from each other. */
+TEST(test_changes_at_regular_distances_are_not_all)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    const uint32_t distance =
+        (RF_CHUNK_BYTES / 2 - 13) / 8; /* a chunk's heads */
+    make_one(one, RF_ENCODING_AUTO);
+    ck_assert(take(one));
+    step_but(one, 1, 0);
+    for (uint32_t i = 0; i < 65536; i++) {
+        one->now[i] ^= i % distance < 512;
+    }
+    ck_assert_uint_eq(send_all(one), 0);
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* Whoever else needs it gets it, and the next step is compared with it. */
+LOOP_TEST(test_what_went_whole_is_in_the_shadow, 2)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, _i == 0 ? RF_ENCODING_AUTO : RF_ENCODING_AUTO_RAW);
+    ck_assert(take(one));
+    step_but(one, 65537, 65536);
+    ck_assert_uint_eq(send_all(one), 7);
+    for (uint32_t i = 0; i < 65536; i++) { /* another receiver */
+        one->there[i] = (uint16_t)~one->now[i];
+    }
+    one->there[0] = one->now[0]; /* the one that has not changed */
+    ck_assert_uint_eq(send_all(one), 7);
+    ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
+    step_but(one, 1, 0);
+    one->now[100] ^= 1;
+    ck_assert_uint_eq(send_all(one), 0);
+    ck_assert_uint_lt(one->chunk.bytes, 100);
+    rf_delta_codec_destroy(one->codec);
+}
+
+/* Differences need to know what has not changed. */
+TEST(test_while_the_shadow_is_kept_all_is_compared)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_AUTO_DIFF);
+    ck_assert(take(one));
+    step_but(one, 40, 0);
+    ck_assert_uint_eq(send_all(one), 0);
+    rf_delta_codec_destroy(one->codec);
+}
+
 /* Whoever has sent nothing yet sends all, which anybody may take. */
 TEST(test_without_a_base_all_elements_travel)
 {
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
     make_one(one, RF_ENCODING_GAP8_DIFF);
     memset(one->there, 0xAB, sizeof(one->there));
+    rf_delta_codec_begin(one->codec, VERSION);
     for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items) {
         one->chunk = rest_of(sizeof(one->now), at);
         rf_delta_codec_hold(one->codec, 0);
@@ -496,6 +589,8 @@ TEST(test_without_a_base_all_elements_travel)
         ck_assert(take(one));
     }
     ck_assert_mem_eq(one->there, one->now, sizeof(one->now));
+    rf_delta_codec_commit(one->codec); /* now it has */
+    ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
     rf_delta_codec_destroy(one->codec);
 }
 

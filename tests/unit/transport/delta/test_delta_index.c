@@ -127,3 +127,99 @@ TEST(test_a_shadow_follows_what_was_found)
     rf_delta_index_destroy(index);
     free_arena(&arena);
 }
+
+/* Whether a piece is known or not; without learning it. */
+LOOP_TEST(test_a_sample_counts_what_changed, RF_ARRAY_SIZE(kinds))
+{
+    const uint32_t width = kinds[_i].width;
+    struct arena arena = make_arena(kinds[_i].changes);
+    struct rf_delta_index *index = rf_delta_index_create(
+        arena.now, arena.shadow, BYTES, kinds[_i].unit, false);
+    AUTO_FREE uint8_t *before = rf_xmalloc(BYTES);
+    static uint16_t found[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    memcpy(before, arena.shadow, BYTES);
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint64_t i = 0; i < 300; i++) {
+            const uint32_t n = (uint32_t)(1 + rf_mix64(i) % 64);
+            const uint64_t at = rf_mix64(i + 1000) % (BYTES / width - n);
+            uint32_t changed = 0;
+            for (uint64_t k = at; k < at + n; k++) {
+                changed += memcmp(arena.now + k * width, before + k * width,
+                                  width) != 0;
+            }
+            ck_assert_uint_eq(
+                rf_delta_index_sample(index, arena.now + at * width, n, width),
+                changed);
+        }
+        if (pass == 0) {
+            ck_assert_mem_eq(arena.shadow, before, BYTES);
+        }
+        for (uint64_t at = 0; at < BYTES; at += 4096) { /* learn half of it */
+            if (at / 4096 % 2 == 0) {
+                rf_delta_index_find(index, arena.now + at, 4096 / width, width,
+                                    found);
+            }
+        }
+    }
+    rf_delta_index_destroy(index);
+    free_arena(&arena);
+}
+
+#define PIECE_BYTES 4096 /* of units of two bytes */
+
+/* Of a part of two pieces, all of both; of others, only what changed. */
+LOOP_TEST(test_what_is_assumed_has_changed, 2)
+{
+    const bool keeps = _i == 1;
+    static uint16_t found[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    struct arena arena = make_arena(1000);
+    struct rf_delta_index *index =
+        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2, keeps);
+    AUTO_FREE uint8_t *before = rf_xmalloc(BYTES);
+    const uint32_t two = PIECE_BYTES / 2 * 2;
+    memcpy(before, arena.shadow, BYTES);
+    rf_delta_index_assume(index, arena.now + PIECE_BYTES + 100, PIECE_BYTES);
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        ck_assert_uint_eq(
+            rf_delta_index_find(index, arena.now + PIECE_BYTES, two, 2, found),
+            two);
+        ck_assert_uint_eq(
+            rf_delta_index_sample(index, arena.now + PIECE_BYTES + 8, 64, 2),
+            64);
+        ck_assert(
+            memcmp(arena.shadow + PIECE_BYTES,
+                   (keeps && turn == 0 ? before : arena.now) + PIECE_BYTES,
+                   2 * (size_t)PIECE_BYTES) == 0);
+        ck_assert_mem_eq(arena.shadow, before, PIECE_BYTES);
+        ck_assert_mem_eq(arena.shadow + 3 * PIECE_BYTES,
+                         before + 3 * PIECE_BYTES, BYTES - 3 * PIECE_BYTES);
+        rf_delta_index_commit(index);
+    }
+    ck_assert_uint_lt(
+        rf_delta_index_find(index, arena.now, PIECE_BYTES / 2, 2, found), 100);
+    rf_delta_index_destroy(index);
+    free_arena(&arena);
+}
+
+/* What is known is not forgotten, and the last piece ends where the arena does.
+ */
+TEST(test_what_is_known_is_not_assumed)
+{
+    static uint16_t found[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    struct arena arena = make_arena(5000);
+    const size_t bytes = BYTES - 1000;
+    struct rf_delta_index *index =
+        rf_delta_index_create(arena.now, arena.shadow, bytes, 2, false);
+    const uint32_t n =
+        rf_delta_index_find(index, arena.now, RF_DELTA_BLOCK, 2, found);
+    AUTO_FREE uint8_t *rest = rf_xmalloc(1000);
+    memcpy(rest, arena.shadow + bytes, 1000);
+    ck_assert_mem_ne(rest, arena.now + bytes, 1000);
+    rf_delta_index_assume(index, arena.now, bytes);
+    ck_assert_uint_eq(
+        rf_delta_index_find(index, arena.now, RF_DELTA_BLOCK, 2, found), n);
+    ck_assert_mem_eq(arena.shadow, arena.now, bytes);
+    ck_assert_mem_eq(arena.shadow + bytes, rest, 1000);
+    rf_delta_index_destroy(index);
+    free_arena(&arena);
+}

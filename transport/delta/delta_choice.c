@@ -86,7 +86,8 @@ void rf_delta_choice_sent(struct rf_delta_choice *choice, uint64_t items,
 
 void rf_delta_choice_took(struct rf_delta_choice *choice, int64_t ns)
 {
-    choice->took[choice->keeps] = ns;
+    choice->took[choice->keeps] = choice->warm ? ns : 0;
+    choice->warm = true;
 }
 
 void rf_delta_choice_begin(struct rf_delta_choice *choice)
@@ -96,8 +97,8 @@ void rf_delta_choice_begin(struct rf_delta_choice *choice)
         const bool behind = choice->keeps
                                 ? 2 * choice->behind >= choice->items
                                 : 4 * choice->behind > 3 * choice->items;
-        choice->keeps = behind && (took[true] == 0 || took[false] == 0 ||
-                                   took[true] < took[false]);
+        choice->keeps = behind && took[false] > 0 &&
+                        (took[true] == 0 || took[true] < took[false]);
     }
     choice->items = choice->behind = 0;
 }

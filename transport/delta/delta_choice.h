@@ -8,8 +8,9 @@
  * model of either: what the choice does to the link is in its next bytes.
  * Differences need what the shadow held, which costs time. It is kept if the
  * link was behind for three quarters of the weights, until it is for less than
- * half; and while iterations with it take less time than without, as far as
- * both have been seen.
+ * half; first after an iteration without it has been timed, and then while those
+ * with it take less time. The first iteration, for which all is cold, is not
+ * timed.
  */
 #ifndef RF_TRANSPORT_DELTA_DELTA_CHOICE_H
 #define RF_TRANSPORT_DELTA_DELTA_CHOICE_H
@@ -22,7 +23,8 @@ struct rf_delta_choice {
     bool zstd;              /* its library is there, for auto */
     bool keeps;             /* the shadow stays as it was, for differences */
     uint64_t items, behind; /* of this iteration; while the link was behind */
-    int64_t took[2];        /* ns of the last iteration, by keeps */
+    bool warm;              /* an iteration is over */
+    int64_t took[2];        /* ns of the last timed one, by keeps; 0: none */
 };
 
 bool rf_delta_choice_needs_zstd(enum rf_encoding encoding);
@@ -48,7 +50,7 @@ struct rf_delta_how rf_delta_choice_how(const struct rf_delta_choice *choice,
 /* A chunk of `items` has been encoded. */
 void rf_delta_choice_sent(struct rf_delta_choice *choice, uint64_t items,
                           uint64_t queued);
-/* An iteration took so long. */
+/* An iteration, as sent before, took so long. */
 void rf_delta_choice_took(struct rf_delta_choice *choice, int64_t ns);
 /* Another one begins: sets `keeps`. */
 void rf_delta_choice_begin(struct rf_delta_choice *choice);

@@ -135,8 +135,8 @@ const char *rf_config_missing_update(const struct rf_config *config,
 
 /* Compares the headers of all checkpoints of updates with the model's.
  * RF_ERR_CONFIG names file, JSON path and folder: it cannot be read, has other
- * tensors, or is missing here unless nodes are `asked` for it. May wait for a
- * file server. */
+ * tensors, is where the step goes to, too, or is missing here unless nodes are
+ * `asked` for it. May wait for a file server. */
 enum rf_status rf_config_check_updates(const struct rf_config *config,
                                        const struct rf_model *model, bool asked,
                                        struct rf_err *err) RF_MUST_CHECK;

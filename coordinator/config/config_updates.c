@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoint/headers.h"
@@ -91,15 +92,47 @@ static enum rf_status check_folder(const struct rf_config *config, size_t index,
     return status;
 }
 
+/* Whether both are one folder, under whatever names. */
+static bool is_same(const char *folder, const char *other)
+{
+    struct stat info, info2;
+    return strcmp(folder, other) == 0 ||
+           (stat(folder, &info) == 0 && stat(other, &info2) == 0 &&
+            info.st_dev == info2.st_dev && info.st_ino == info2.st_ino);
+}
+
+/* The step has to go from one folder to another. */
+static enum rf_status check_distinct(const struct rf_config *config,
+                                     const struct rf_scenario_config *scenario,
+                                     const json_t *files, struct rf_err *err)
+{
+    const char *from = folder_of(scenario, "from");
+    const char *to = folder_of(scenario, "to");
+    const bool model = to == NULL;
+    to = model ? json_string_value(json_object_get(files, "folder")) : to;
+    return to == NULL || !is_same(from, to)
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_CONFIG,
+                            "%s: %s.update.from: %s is the same folder as %s, "
+                            "%s: nothing would change; name the checkpoint "
+                            "before the step",
+                            config->file, scenario->path, from,
+                            model ? "that of the model" : "\"to\"", to);
+}
+
 /* Those of a scenario. Models that are no checkpoint are the planner's to
  * refuse. */
 static enum rf_status check_scenario(const struct rf_config *config,
                                      size_t index, const struct rf_model *model,
                                      bool asked, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    for (size_t k = 0; model->files != NULL && status == RF_OK &&
-                       rf_config_update_keys[k] != NULL;
+    enum rf_status status;
+    if (model->files == NULL) {
+        return RF_OK;
+    }
+    status =
+        check_distinct(config, &config->scenarios[index], model->files, err);
+    for (size_t k = 0; status == RF_OK && rf_config_update_keys[k] != NULL;
          k++) {
         status = check_folder(config, index, rf_config_update_keys[k],
                               model->files, asked, err);

@@ -28,16 +28,6 @@ static const char *example_name(const struct rf_model *model)
     return model->families[f].name;
 }
 
-/* The folder of the checkpoint after the step; "" without one. */
-static const char *after_of(const struct rf_plan *plan)
-{
-    const char *folder =
-        plan->spec->update.to != NULL
-            ? plan->spec->update.to
-            : json_string_value(json_object_get(plan->model->files, "folder"));
-    return folder != NULL ? folder : "";
-}
-
 enum rf_status rf_update_check(const struct rf_plan *plan, struct rf_err *err)
 {
     const struct rf_update_spec *update = &plan->spec->update;
@@ -47,12 +37,6 @@ enum rf_status rf_update_check(const struct rf_plan *plan, struct rf_err *err)
                           "pattern, not those of a checkpoint: name the "
                           "checkpoint before the step as \"from\", or "
                           "describe the model by its \"config\"");
-    }
-    if (update->from != NULL && strcmp(update->from, after_of(plan)) == 0) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "update: \"from\" and what it goes to are the same "
-                          "folder, %s: nothing would change",
-                          update->from);
     }
     if (update->from != NULL && plan->model->files == NULL) {
         return rf_err_set(err, RF_ERR_CONFIG,

@@ -211,9 +211,24 @@ test_checkpoints_of_two_models_are_refused() {
     coord_exits 2 cluster.json --set 'model={"checkpoint": "before"}' \
         --set 'scenarios.*.update={"from": "after", "to": "wide"}'
     expect_text err '\$\.scenarios\[0\]\.update\.to: tensor .* has shape \[[0-9,]+\] in .*/before, \[[0-9,]+\] in .*/wide'
-    coord_exits 2 cluster.json --set 'model={"checkpoint": "before"}' \
-        --set 'scenarios.*.update.from=before'
-    expect_text err 'the same folder, .*/before: nothing would change'
+}
+
+test_checkpoints_in_one_folder_are_refused() {
+    two_checkpoints
+    ln -s "$PWD/before" alias
+    cluster '"update": {"from": "before"}'
+    local from
+    for from in before alias before/../alias/; do
+        coord_exits 2 cluster.json --set 'model={"checkpoint": "before"}' \
+            --set "scenarios.*.update.from=$from"
+        expect_text err '[$]\.scenarios\[0\]\.update\.from: .* is the same folder as that of the model, .*/before: nothing would change'
+    done
+    coord_exits 2 plan cluster.json --set 'model={"checkpoint": "after"}' \
+        --set 'scenarios.*.update={"from": "alias", "to": "before"}'
+    expect_text err '/alias is the same folder as "to", .*/before: nothing would change'
+    cluster '"update": {"from": "absent", "to": "absent"}'
+    coord_exits 2 cluster.json --set 'model={"checkpoint": "before"}'
+    expect_text err '/absent is the same folder as "to"'
 }
 
 # A scenario of its own model is compared with that.

@@ -5,7 +5,7 @@
  *     copy     memcpy()
  *     read     reading two streams, adding up whether they differ
  *     plain    comparing element by element: how fast the processor computes
- *     scan     rf_delta_scan()
+ *     scan     rf_delta_index_find()
  *     encode   scan, collect, let the copy last sent follow, encode
  *     decode   decode and write
  *     refit    both through the codec, of an op with rows of 1024 elements
@@ -30,9 +30,9 @@
 #include "common/stats.h"
 #include "transport/delta/delta_block.h"
 #include "transport/delta/delta_codec.h"
+#include "transport/delta/delta_index.h"
 
 #define MAX_ROUNDS 32
-#define PIECE 2048 /* elements */
 #define BLOCK_BYTES ((size_t)RF_DELTA_BLOCK * 2)
 
 enum what {
@@ -71,6 +71,7 @@ struct bench {
     unsigned n_rounds;
     uint16_t *before, *now;   /* content of two steps */
     uint16_t *shadow, *other; /* the copy last sent; the receiver's */
+    struct rf_delta_index *compared, *followed; /* now with before and shadow */
     uint8_t *wire;
     size_t *lengths;
     double seconds[N_WHAT][MAX_ROUNDS];
@@ -158,61 +159,49 @@ static void read_both(struct bench *bench)
     sink = sum[0] | sum[3];
 }
 
-static void scan_by(struct bench *bench,
-                    size_t (*scan)(const void *, const void *, size_t, uint32_t,
-                                   uint16_t *))
+static uint16_t changed_at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+
+static void scan_plain(struct bench *bench)
 {
-    static uint16_t at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     for (size_t b = 0; b < bench->n_blocks; b++) {
         const size_t first = b * RF_DELTA_BLOCK;
-        sink += scan(bench->before + first, bench->now + first, RF_DELTA_BLOCK,
-                     2, at);
+        sink += rf_delta_scan_plain(bench->before + first, bench->now + first,
+                                    RF_DELTA_BLOCK, 2, changed_at);
     }
 }
 
-/* Finds and collects the changes of a block and has the shadow follow, a piece
- * at a time, which stays in the first cache: as an index does
- * (transport/delta/delta_index.h). */
-static uint32_t take_changes(uint16_t *shadow, const uint16_t *now, bool diff,
-                             uint16_t *at, uint16_t *values, uint16_t *old)
+static void scan(struct bench *bench)
 {
-    const struct rf_delta_how how = {.positions = RF_DELTA_IDX16};
-    uint32_t n = 0;
-    for (uint32_t from = 0; from < RF_DELTA_BLOCK; from += PIECE) {
-        const struct rf_delta_changes some = {
-            .width = 2,
-            .n = (uint32_t)rf_delta_scan(shadow + from, now + from, PIECE, 2,
-                                         at + n),
-            .at = at + n,
-            .values = values + n};
-        rf_delta_gather(now + from, some.at, some.n, 2, values + n);
-        if (diff) {
-            rf_delta_gather(shadow + from, some.at, some.n, 2, old + n);
-        }
-        rf_delta_apply(&some, how, 0, some.n, 0, shadow + from);
-        for (uint32_t end = n + some.n; n < end; n++) {
-            at[n] = (uint16_t)(at[n] + from);
-        }
+    rf_delta_index_forget(bench->compared, true);
+    for (size_t b = 0; b < bench->n_blocks; b++) {
+        sink += rf_delta_index_find(bench->compared,
+                                    bench->now + b * RF_DELTA_BLOCK,
+                                    RF_DELTA_BLOCK, 2, changed_at);
     }
-    return n;
 }
 
 /* One block into `out`; returns how many bytes. */
-static size_t encode_block(uint16_t *shadow, const uint16_t *now, bool diff,
-                           uint8_t *out)
+static size_t encode_block(const struct bench *bench, const uint16_t *now,
+                           bool diff, uint8_t *out)
 {
-    static uint16_t at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     static uint16_t values[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     static uint16_t old[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     struct rf_delta_changes changes = {.width = 2,
                                        .count = RF_DELTA_BLOCK,
-                                       .at = at,
+                                       .at = changed_at,
                                        .values = values,
                                        .old = old};
     struct rf_delta_how how = {.diff = diff};
-    changes.n = take_changes(shadow, now, diff, at, values, old);
-    how.positions = rf_delta_best(RF_DELTA_BLOCK, changes.n,
-                                  rf_delta_runs(at, changes.n), diff ? 0 : 2);
+    changes.n = rf_delta_index_find(bench->followed, now, RF_DELTA_BLOCK, 2,
+                                    changed_at);
+    rf_delta_gather(now, changed_at, changes.n, 2, values);
+    if (diff) {
+        rf_delta_gather(rf_delta_index_shadow(bench->followed, now), changed_at,
+                        changes.n, 2, old);
+    }
+    how.positions =
+        rf_delta_best(RF_DELTA_BLOCK, changes.n,
+                      rf_delta_runs(changed_at, changes.n), diff ? 0 : 2);
     if (how.positions == RF_DELTA_DENSE) {
         how.diff = false;
         changes.n = RF_DELTA_BLOCK;
@@ -224,13 +213,13 @@ static size_t encode_block(uint16_t *shadow, const uint16_t *now, bool diff,
 static void encode(struct bench *bench, bool diff)
 {
     size_t used = 0;
+    rf_delta_index_forget(bench->followed, diff);
     for (size_t b = 0; b < bench->n_blocks; b++) {
-        const size_t first = b * RF_DELTA_BLOCK;
-        bench->lengths[b] =
-            encode_block(bench->shadow + first, bench->now + first, diff,
-                         bench->wire + used);
+        bench->lengths[b] = encode_block(bench, bench->now + b * RF_DELTA_BLOCK,
+                                         diff, bench->wire + used);
         used += bench->lengths[b];
     }
+    rf_delta_index_commit(bench->followed);
     bench->encoded[diff ? 1 : 0] = used;
 }
 
@@ -344,10 +333,10 @@ static void run(struct bench *bench, enum what what, unsigned round)
         read_both(bench);
         break;
     case PLAIN:
-        scan_by(bench, rf_delta_scan_plain);
+        scan_plain(bench);
         break;
     case SCAN:
-        scan_by(bench, rf_delta_scan);
+        scan(bench);
         break;
     case ENCODE_RAW:
     case ENCODE_DIFF:
@@ -469,6 +458,10 @@ int main(int argc, char **argv)
     bench.other = aligned_alloc(4096, bench.bytes);
     bench.wire = rf_xcalloc(bench.n_blocks, rf_delta_bound(RF_DELTA_BLOCK, 2));
     bench.lengths = rf_xcalloc(bench.n_blocks, sizeof(*bench.lengths));
+    bench.compared =
+        rf_delta_index_create(bench.now, bench.before, bench.bytes, 2, true);
+    bench.followed =
+        rf_delta_index_create(bench.now, bench.shadow, bench.bytes, 2, false);
     make_refit(&bench);
     printf("instructions: %s; GB/s of %zu MB, ratios in brackets\n"
            "                                           raw: encode, decode, "
@@ -495,6 +488,8 @@ int main(int argc, char **argv)
     free(bench.refit.chunks);
     free(bench.refit.there);
     rf_delta_codec_destroy(bench.refit.codec);
+    rf_delta_index_destroy(bench.compared);
+    rf_delta_index_destroy(bench.followed);
     printf("%u goals missed\n", missed);
     return missed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -18,6 +18,7 @@
 #include "common/mem.h"
 #include "common/memory_info.h"
 #include "transport/codec/strided_copy.h"
+#include "transport/delta/delta_index.h"
 #include "transport/delta/delta_scan.h"
 #include "worker/content/memory_host.h"
 
@@ -42,13 +43,15 @@ struct buffers {
     struct rf_arena src, dst;
     uint64_t bytes; /* each, a multiple of CHUNK_BYTES */
     int64_t window_ns;
-    uint16_t *changes; /* for the scan; NULL: no scan */
+    struct rf_delta_index *index; /* for the scan; NULL: no scan */
+    uint16_t *changes;
 };
 
 static void free_buffers(struct buffers *buffers)
 {
     rf_memory_host.free(&buffers->src);
     rf_memory_host.free(&buffers->dst);
+    rf_delta_index_destroy(buffers->index);
     free(buffers->changes);
 }
 
@@ -61,12 +64,18 @@ static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
                             .dst = {.fd = -1},
                             .bytes = bytes,
                             .window_ns = window_ns};
-    if (scan) {
-        out->changes =
-            rf_xcalloc(RF_DELTA_BLOCK + RF_DELTA_SLACK, sizeof(*out->changes));
-    }
     status = rf_memory_host.alloc(bytes, &out->src, err);
     RF_THEN(status, rf_memory_host.alloc(bytes, &out->dst, err));
+    if (status == RF_OK && scan) {
+        out->changes =
+            rf_xcalloc(RF_DELTA_BLOCK + RF_DELTA_SLACK, sizeof(*out->changes));
+        out->index = rf_delta_index_create(out->src.base, out->dst.base, bytes,
+                                           SCAN_WIDTH, true);
+        status = out->index != NULL
+                     ? RF_OK
+                     : rf_err_set(err, RF_ERR_NOMEM,
+                                  "no memory for an index of changes");
+    }
     if (status != RF_OK) {
         free_buffers(out);
         rf_err_wrap(err, "copy probe");
@@ -74,13 +83,17 @@ static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
     return status;
 }
 
-/* Compares a chunk as a refit with an encoding does. */
-static void scan_chunk(const uint8_t *a, const uint8_t *b, uint16_t *changes)
+/* Compares the chunk at `at` as a refit with an encoding does. */
+static void scan_chunk(const struct buffers *buffers, uint64_t at)
 {
-    const size_t block = (size_t)RF_DELTA_BLOCK * SCAN_WIDTH;
-    for (size_t at = 0; at < CHUNK_BYTES; at += block) {
-        (void)rf_delta_scan(a + at, b + at, RF_DELTA_BLOCK, SCAN_WIDTH,
-                            changes);
+    const uint8_t *src = buffers->src.base;
+    const uint64_t end = at + CHUNK_BYTES;
+    if (at == 0) { /* again */
+        rf_delta_index_forget(buffers->index, true);
+    }
+    for (; at < end; at += (uint64_t)RF_DELTA_BLOCK * SCAN_WIDTH) {
+        (void)rf_delta_index_find(buffers->index, src + at, RF_DELTA_BLOCK,
+                                  SCAN_WIDTH, buffers->changes);
     }
 }
 
@@ -101,7 +114,7 @@ static double copy_window(const struct buffers *buffers, enum copy_kind kind,
             rf_copy_streaming(dst + at, src + at, CHUNK_BYTES);
             rf_copy_fence();
         } else if (kind == KIND_SCAN) {
-            scan_chunk(dst + at, src + at, buffers->changes);
+            scan_chunk(buffers, at);
         } else {
             memcpy(dst + at, src + at, CHUNK_BYTES);
         }
@@ -252,7 +265,7 @@ static enum rf_status host_copy(const struct rf_probe *probe,
                                 const struct buffers *buffers, uint64_t *values,
                                 struct rf_msg_probed *out, struct rf_err *err)
 {
-    const bool scan = buffers->changes != NULL;
+    const bool scan = buffers->index != NULL;
     double rate[WINDOWS], sum[WINDOWS], single = 0;
     int64_t start_ns = 0, exchange_ns = 0;
     enum rf_status status =

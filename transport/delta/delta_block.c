@@ -200,7 +200,7 @@ static const uint8_t *take_bitmap(const uint8_t *in, const uint8_t *end,
     }
     mask[bytes / 8] = 0;
     memcpy(mask, in, bytes);
-    return rf_delta_positions(mask, 0, count, at) == n ? in + bytes : NULL;
+    return rf_delta_positions(mask, 0, count, 0, at) == n ? in + bytes : NULL;
 }
 
 static uint8_t *put_runs(const uint16_t *at, uint32_t n, uint8_t *out)

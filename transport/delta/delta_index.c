@@ -79,29 +79,36 @@ static void copy_piece(struct rf_delta_index *index, size_t piece)
            (size_t)RF_MIN(index->bytes - from, bytes));
 }
 
-/* Stores what has changed in a piece. */
-static void commit_piece(struct rf_delta_index *index, size_t piece)
+/* Stores what has changed in a piece: at[], less `base`, are n of its units. */
+static void follow(struct rf_delta_index *index, size_t piece, uint16_t base,
+                   const uint16_t *at, size_t n)
 {
     const uint32_t unit = index->unit;
-    const uint64_t from = (uint64_t)piece * PIECE * unit;
+    const uint64_t from = ((uint64_t)piece * PIECE - base) * unit;
     uint8_t *shadow = index->shadow + from;
     const uint8_t *now = index->now + from;
-    const size_t n =
-        rf_delta_positions(index->bits + piece * WORDS, 0, PIECE, index->at);
     if (n > PIECE / 4) { /* most lines change */
         copy_piece(index, piece);
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        const size_t at = (size_t)index->at[i] * unit;
+        const size_t to = (size_t)at[i] * unit;
         if (unit == 2) { /* a store, not a call */
-            memcpy(shadow + at, now + at, 2);
+            memcpy(shadow + to, now + to, 2);
         } else {
-            memcpy(shadow + at, now + at, unit);
+            memcpy(shadow + to, now + to, unit);
         }
     }
 }
 
+static void commit_piece(struct rf_delta_index *index, size_t piece)
+{
+    const size_t n =
+        rf_delta_positions(index->bits + piece * WORDS, 0, PIECE, 0, index->at);
+    follow(index, piece, 0, index->at, n);
+}
+
+/* Of a piece that is not known, while both are in the cache. */
 static void learn(struct rf_delta_index *index, size_t piece)
 {
     const uint64_t from = (uint64_t)piece * PIECE * index->unit;
@@ -110,9 +117,24 @@ static void learn(struct rf_delta_index *index, size_t piece)
                   (size_t)RF_MIN(units, PIECE), index->unit,
                   index->bits + piece * WORDS);
     index->known[piece] = true;
-    if (!index->keeps) { /* while both are in the cache */
+    if (!index->keeps) {
         commit_piece(index, piece);
     }
+}
+
+/* The same of all of it, with the positions, from `base` on. */
+static uint32_t learn_positions(struct rf_delta_index *index, size_t piece,
+                                uint16_t base, uint16_t *out)
+{
+    const uint64_t from = (uint64_t)piece * PIECE * index->unit;
+    const size_t n =
+        rf_delta_scan_mask(index->now + from, index->shadow + from, PIECE,
+                           index->unit, base, out, index->bits + piece * WORDS);
+    index->known[piece] = true;
+    if (!index->keeps) {
+        follow(index, piece, base, out, n);
+    }
+    return (uint32_t)n;
 }
 
 /* Positions of elements of several units, of which some may have changed. */
@@ -136,6 +158,28 @@ static uint32_t find_wide(const struct rf_delta_index *index, uint64_t first,
     return found;
 }
 
+/* Positions of units [first, end). */
+static uint32_t find_units(struct rf_delta_index *index, uint64_t first,
+                           uint64_t end, uint16_t *out)
+{
+    uint32_t found = 0;
+    for (size_t p = first / PIECE; p * PIECE < end; p++) {
+        const uint64_t from = RF_MAX(first, (uint64_t)p * PIECE);
+        const uint64_t to = RF_MIN(end, (uint64_t)(p + 1) * PIECE);
+        const uint16_t base = (uint16_t)(from - first);
+        if (!index->known[p] && to - from == PIECE) {
+            found += learn_positions(index, p, base, out + found);
+            continue;
+        }
+        if (!index->known[p]) {
+            learn(index, p);
+        }
+        found += (uint32_t)rf_delta_positions(index->bits, from, to - from,
+                                              base, out + found);
+    }
+    return found;
+}
+
 uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
                              uint32_t n, uint32_t width, uint16_t *out)
 {
@@ -144,13 +188,15 @@ uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
     const uint64_t first =
         (uint64_t)((const uint8_t *)at - index->now) / index->unit;
     const uint64_t end = first + ((uint64_t)n << shift);
+    if (shift == 0) {
+        return find_units(index, first, end, out);
+    }
     for (size_t p = first / PIECE; p * PIECE < end; p++) {
         if (!index->known[p]) {
             learn(index, p);
         }
     }
-    return shift > 0 ? find_wide(index, first, end, shift, out)
-                     : (uint32_t)rf_delta_positions(index->bits, first, n, out);
+    return find_wide(index, first, end, shift, out);
 }
 
 uint32_t rf_delta_index_sample(struct rf_delta_index *index, const void *at,

@@ -116,9 +116,9 @@ static void mask_plain(const uint8_t *a, const uint8_t *b, size_t from,
     }
 }
 
-/* Bits [first, end), where first is in the first word. */
+/* Bits [first, end), where first is in the first word, and from `base` on. */
 INLINE uint16_t *positions(const uint64_t *mask, size_t first, size_t end,
-                           uint16_t *at)
+                           uint16_t base, uint16_t *at)
 {
     const size_t words = (end + GROUP - 1) / GROUP;
     for (size_t w = 0; w < words; w++) {
@@ -129,7 +129,7 @@ INLINE uint16_t *positions(const uint64_t *mask, size_t first, size_t end,
         if (w == words - 1 && end % GROUP != 0) {
             word &= (UINT64_C(1) << end % GROUP) - 1;
         }
-        at = put(at, word, (uint16_t)(w * GROUP - first));
+        at = put(at, word, (uint16_t)(w * GROUP - first + base));
     }
     return at;
 }
@@ -231,11 +231,17 @@ INLINE uint64_t differ(const uint8_t *a, const uint8_t *b, uint32_t width,
     return ~bits_of(v0, v1, v2, v3);
 }
 
+/* Also sets `mask`, if it is not NULL. */
 INLINE uint16_t *scan_groups(const uint8_t *a, const uint8_t *b, size_t groups,
-                             uint32_t width, uint16_t *at, same_fn same)
+                             uint32_t width, uint16_t base, uint16_t *at,
+                             uint64_t *mask, same_fn same)
 {
     for (size_t g = 0; g < groups; g++) {
-        at = put(at, differ(a, b, width, same), (uint16_t)(g * GROUP));
+        const uint64_t word = differ(a, b, width, same);
+        at = put(at, word, (uint16_t)(g * GROUP + base));
+        if (mask != NULL) {
+            mask[g] = word;
+        }
         a += (size_t)GROUP * width;
         b += (size_t)GROUP * width;
     }
@@ -243,31 +249,34 @@ INLINE uint16_t *scan_groups(const uint8_t *a, const uint8_t *b, size_t groups,
 }
 
 INLINE uint16_t *scan_by(const uint8_t *a, const uint8_t *b, size_t groups,
-                         uint32_t width, uint16_t *at)
+                         uint32_t width, uint16_t base, uint16_t *at,
+                         uint64_t *mask)
 {
     switch (width) {
     case 1:
-        return scan_groups(a, b, groups, 1, at, same_1x16);
+        return scan_groups(a, b, groups, 1, base, at, mask, same_1x16);
     case 2:
-        return scan_groups(a, b, groups, 2, at, same_2x16);
+        return scan_groups(a, b, groups, 2, base, at, mask, same_2x16);
     case 4:
-        return scan_groups(a, b, groups, 4, at, same_4x16);
+        return scan_groups(a, b, groups, 4, base, at, mask, same_4x16);
     default:
-        return scan_groups(a, b, groups, 8, at, same_8x16);
+        return scan_groups(a, b, groups, 8, base, at, mask, same_8x16);
     }
 }
 
 static uint16_t *scan_base(const uint8_t *a, const uint8_t *b, size_t groups,
-                           uint32_t width, uint16_t *at)
+                           uint32_t width, uint16_t base, uint16_t *at,
+                           uint64_t *mask)
 {
-    return scan_by(a, b, groups, width, at);
+    return scan_by(a, b, groups, width, base, at, mask);
 }
 
 WITH_POPCNT static uint16_t *scan_popcnt(const uint8_t *a, const uint8_t *b,
                                          size_t groups, uint32_t width,
-                                         uint16_t *at)
+                                         uint16_t base, uint16_t *at,
+                                         uint64_t *mask)
 {
-    return scan_by(a, b, groups, width, at);
+    return scan_by(a, b, groups, width, base, at, mask);
 }
 
 const char *rf_delta_instructions(void)
@@ -276,9 +285,11 @@ const char *rf_delta_instructions(void)
 }
 
 static uint16_t *scan_groups_here(const uint8_t *a, const uint8_t *b,
-                                  size_t groups, uint32_t width, uint16_t *at)
+                                  size_t groups, uint32_t width, uint16_t base,
+                                  uint16_t *at, uint64_t *mask)
 {
-    return (HAS_POPCNT ? scan_popcnt : scan_base)(a, b, groups, width, at);
+    return (HAS_POPCNT ? scan_popcnt : scan_base)(a, b, groups, width, base, at,
+                                                  mask);
 }
 
 INLINE void mask_groups(const uint8_t *a, const uint8_t *b, size_t groups,
@@ -310,22 +321,23 @@ static void mask_groups_here(const uint8_t *a, const uint8_t *b, size_t groups,
 }
 
 static uint16_t *positions_base(const uint64_t *mask, size_t first, size_t end,
-                                uint16_t *at)
+                                uint16_t base, uint16_t *at)
 {
-    return positions(mask, first, end, at);
+    return positions(mask, first, end, base, at);
 }
 
-WITH_POPCNT static uint16_t *
-positions_popcnt(const uint64_t *mask, size_t first, size_t end, uint16_t *at)
+WITH_POPCNT static uint16_t *positions_popcnt(const uint64_t *mask,
+                                              size_t first, size_t end,
+                                              uint16_t base, uint16_t *at)
 {
-    return positions(mask, first, end, at);
+    return positions(mask, first, end, base, at);
 }
 
 static uint16_t *positions_here(const uint64_t *mask, size_t first, size_t end,
-                                uint16_t *at)
+                                uint16_t base, uint16_t *at)
 {
     return (HAS_POPCNT ? positions_popcnt : positions_base)(mask, first, end,
-                                                            at);
+                                                            base, at);
 }
 
 #else
@@ -335,12 +347,6 @@ const char *rf_delta_instructions(void)
     return "none";
 }
 
-static uint16_t *scan_groups_here(const uint8_t *a, const uint8_t *b,
-                                  size_t groups, uint32_t width, uint16_t *at)
-{
-    return compare(a, b, 0, groups * GROUP, width, at);
-}
-
 static void mask_groups_here(const uint8_t *a, const uint8_t *b, size_t groups,
                              uint32_t width, uint64_t *mask)
 {
@@ -348,9 +354,20 @@ static void mask_groups_here(const uint8_t *a, const uint8_t *b, size_t groups,
 }
 
 static uint16_t *positions_here(const uint64_t *mask, size_t first, size_t end,
-                                uint16_t *at)
+                                uint16_t base, uint16_t *at)
 {
-    return positions(mask, first, end, at);
+    return positions(mask, first, end, base, at);
+}
+
+static uint16_t *scan_groups_here(const uint8_t *a, const uint8_t *b,
+                                  size_t groups, uint32_t width, uint16_t base,
+                                  uint16_t *at, uint64_t *mask)
+{
+    if (mask == NULL) {
+        return compare(a, b, 0, groups * GROUP, width, at);
+    }
+    mask_groups_here(a, b, groups, width, mask);
+    return positions_here(mask, 0, groups * GROUP, base, at);
 }
 
 #endif
@@ -359,7 +376,7 @@ size_t rf_delta_scan(const void *a, const void *b, size_t n, uint32_t width,
                      uint16_t *at)
 {
     const size_t groups = n / GROUP;
-    uint16_t *end = scan_groups_here(a, b, groups, width, at);
+    uint16_t *end = scan_groups_here(a, b, groups, width, 0, at, NULL);
     return (size_t)(compare(a, b, groups * GROUP, n, width, end) - at);
 }
 
@@ -372,9 +389,18 @@ void rf_delta_mask(const void *a, const void *b, size_t n, uint32_t width,
 }
 
 size_t rf_delta_positions(const uint64_t *mask, size_t first, size_t n,
-                          uint16_t *at)
+                          uint16_t base, uint16_t *at)
 {
     const size_t skip = first % GROUP;
-    return (size_t)(positions_here(mask + first / GROUP, skip, skip + n, at) -
+    return (
+        size_t)(positions_here(mask + first / GROUP, skip, skip + n, base, at) -
+                at);
+}
+
+size_t rf_delta_scan_mask(const void *a, const void *b, size_t n,
+                          uint32_t width, uint16_t base, uint16_t *at,
+                          uint64_t *mask)
+{
+    return (size_t)(scan_groups_here(a, b, n / GROUP, width, base, at, mask) -
                     at);
 }

@@ -29,10 +29,16 @@ size_t rf_delta_scan_plain(const void *a, const void *b, size_t n,
 void rf_delta_mask(const void *a, const void *b, size_t n, uint32_t width,
                    uint64_t *mask);
 
-/* Writes the numbers of the bits in [first, first + n) of a mask, less `first`,
- * as rf_delta_scan() does; n is at most RF_DELTA_BLOCK. */
+/* Writes the numbers of the bits in [first, first + n) of a mask, less `first`
+ * and plus `base`, as rf_delta_scan() does; n is at most RF_DELTA_BLOCK. */
 size_t rf_delta_positions(const uint64_t *mask, size_t first, size_t n,
-                          uint16_t *at);
+                          uint16_t base, uint16_t *at);
+
+/* Both at once, for a multiple of 64 elements: positions, plus `base`, and the
+ * mask. */
+size_t rf_delta_scan_mask(const void *a, const void *b, size_t n,
+                          uint32_t width, uint16_t base, uint16_t *at,
+                          uint64_t *mask);
 
 /* Which rf_delta_scan() uses here: "popcnt", "sse2", "neon" or "none". */
 const char *rf_delta_instructions(void);

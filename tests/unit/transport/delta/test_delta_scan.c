@@ -13,6 +13,22 @@ static const uint32_t counts[] = {0,  1,   2,   15,   16,   17,    63,   64,
 /* Of 2^16: none to all. */
 static const uint32_t densities[] = {0, 20, 700, 5000, 20000, 50000, 65536};
 
+/* Positions and mask at once, of n elements, a multiple of 64. */
+static void compare_groups(const uint8_t *a, const uint8_t *b, uint32_t n,
+                           uint32_t width, const uint64_t *mask)
+{
+    static uint16_t at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    static uint16_t wanted[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    static uint64_t found[RF_DELTA_BLOCK / 64 + 1];
+    const size_t changed = rf_delta_positions(mask, 0, n, 7, wanted);
+    found[n / 64] = 1;
+    ck_assert_uint_eq(rf_delta_scan_mask(a, b, n, width, 7, at, found),
+                      changed);
+    ck_assert(n == 0 || memcmp(found, mask, n / 8) == 0);
+    ck_assert_uint_eq(found[n / 64], 1);
+    ck_assert(changed == 0 || memcmp(at, wanted, changed * sizeof(*at)) == 0);
+}
+
 static void compare(const uint8_t *a, const uint8_t *b, uint32_t n,
                     uint32_t width)
 {
@@ -34,7 +50,7 @@ static void compare(const uint8_t *a, const uint8_t *b, uint32_t n,
     ck_assert(found == 0 || memcmp(fast, plain, found * sizeof(*fast)) == 0);
     memset(mask, 0xA5, sizeof(mask));
     rf_delta_mask(a, b, n, width, mask);
-    ck_assert_uint_eq(rf_delta_positions(mask, 0, n, plain), found);
+    ck_assert_uint_eq(rf_delta_positions(mask, 0, n, 0, plain), found);
     ck_assert(found == 0 || memcmp(fast, plain, found * sizeof(*fast)) == 0);
     ck_assert_uint_eq(mask[(n + 63) / 64], UINT64_C(0xA5A5A5A5A5A5A5A5));
     /* A part, from the third element on to the last but one. */
@@ -44,11 +60,12 @@ static void compare(const uint8_t *a, const uint8_t *b, uint32_t n,
     if (n > 4) {
         const bool last = found > skipped && fast[found - 1] == n - 1;
         const size_t part = found - skipped - last;
-        ck_assert_uint_eq(rf_delta_positions(mask, 3, n - 4, plain), part);
+        ck_assert_uint_eq(rf_delta_positions(mask, 3, n - 4, 2, plain), part);
         for (size_t i = 0; i < part; i++) {
-            ck_assert(plain[i] == fast[skipped + i] - 3);
+            ck_assert(plain[i] == fast[skipped + i] - 3 + 2);
         }
     }
+    compare_groups(a, b, n / 64 * 64, width, mask);
 }
 
 /* The arrays end where memory does: nothing beyond is read. */

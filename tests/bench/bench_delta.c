@@ -218,8 +218,9 @@ static void encode(struct bench *bench, bool diff)
         bench->lengths[b] = encode_block(bench, bench->now + b * RF_DELTA_BLOCK,
                                          diff, bench->wire + used);
         used += bench->lengths[b];
+        rf_delta_index_served(bench->followed, bench->now + b * RF_DELTA_BLOCK,
+                              BLOCK_BYTES);
     }
-    rf_delta_index_commit(bench->followed);
     bench->encoded[diff ? 1 : 0] = used;
 }
 
@@ -462,6 +463,7 @@ int main(int argc, char **argv)
         rf_delta_index_create(bench.now, bench.before, bench.bytes, 2, true);
     bench.followed =
         rf_delta_index_create(bench.now, bench.shadow, bench.bytes, 2, false);
+    rf_delta_index_expect(bench.followed, bench.now, bench.bytes);
     make_refit(&bench);
     printf("instructions: %s; GB/s of %zu MB, ratios in brackets\n"
            "                                           raw: encode, decode, "

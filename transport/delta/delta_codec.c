@@ -126,10 +126,11 @@ static bool next_run(struct run_parts *runs, struct run_part *out)
 /* --- encoding ------------------------------------------------------------- */
 
 /* Fills at, values and, for differences, old with the changes of `n` elements
- * of an op whose source is `src`. */
+ * of an op whose source is `src`. Clears *has_old if the shadow has followed
+ * some. */
 static uint32_t find_changes(struct rf_delta_codec *codec,
                              const struct rf_coder *coder, uint64_t first,
-                             uint32_t n, const uint8_t *src)
+                             uint32_t n, const uint8_t *src, bool *has_old)
 {
     const uint32_t width = coder->width;
     const bool diff = codec->way.diff && width == 2;
@@ -151,6 +152,7 @@ static uint32_t find_changes(struct rf_delta_codec *codec,
         for (uint32_t i = 0; i < more; i++) {
             codec->at[found + i] = (uint16_t)(codec->at[found + i] + done);
         }
+        *has_old &= rf_delta_index_has_old(codec->index, at, run.bytes);
         found += more;
         done += elements;
     }
@@ -282,19 +284,26 @@ static size_t encode_changes(const struct rf_coder *coder, uint64_t first,
                                        .at = codec->at,
                                        .values = codec->values,
                                        .old = codec->old};
+    struct rf_delta_how way = codec->way;
+    bool has_old = true;
     if (rf_delta_choice_samples(&codec->choice) &&
         nearly_all_changed(coder, first, fitting(*count, coder->width, room),
                            src)) {
         return encode_whole(coder, first, count, src, room, out);
     }
-    changes.n = find_changes(codec, coder, first, changes.count, src);
-    if (changes.n > 0 && codec->way.positions == RF_DELTA_XOR) {
+    changes.n = find_changes(codec, coder, first, changes.count, src, &has_old);
+    if (!has_old) { /* it has been served to all who were expected */
+        way.diff = false;
+        way.positions =
+            way.positions == RF_DELTA_XOR ? RF_DELTA_GAP8 : way.positions;
+    }
+    if (changes.n > 0 && way.positions == RF_DELTA_XOR) {
         xor_all(codec, coder, first, src, &changes);
     }
     for (;;) {
         const struct rf_delta_how how =
-            rf_delta_choice_how(&codec->choice, codec->way, changes.count,
-                                changes.n, changes.width, changes.at);
+            rf_delta_choice_how(&codec->choice, way, changes.count, changes.n,
+                                changes.width, changes.at);
         size_t bytes;
         *count = changes.count;
         if (how.positions == RF_DELTA_DENSE) {
@@ -322,6 +331,18 @@ static bool is_compared(const struct rf_op *op)
     return op->src_mem == RF_MEM_TRAIN && op->dst_mem == RF_MEM_INFER;
 }
 
+/* What is in a block needs its old values no more. */
+static void note_served(const struct rf_coder *coder, uint64_t first,
+                        uint32_t count, const uint8_t *src)
+{
+    struct run_parts runs =
+        runs_of(&coder->shape, first, (uint64_t)count * coder->width);
+    struct run_part run;
+    while (next_run(&runs, &run)) {
+        rf_delta_index_served(codec_of(coder)->index, src + run.src, run.bytes);
+    }
+}
+
 static void encode_blocks(const struct rf_coder *coder, const void *src,
                           struct rf_chunk *chunk, uint8_t *out)
 {
@@ -342,13 +363,21 @@ static void encode_blocks(const struct rf_coder *coder, const void *src,
         const uint64_t left = (items - done) / coder->width;
         uint32_t count = (uint32_t)RF_MIN(left, RF_DELTA_BLOCK);
         uint8_t *at = out + used + BLOCK_HEAD;
-        const size_t bytes =
-            (based     ? encode_changes
-             : indexed ? encode_whole
-                       : encode_dense)(coder, chunk->first + done, &count, src,
-                                       room - used - BLOCK_HEAD, at);
+        const size_t bytes = (based                         ? encode_changes
+                              : indexed && codec->base == 0 ? encode_whole
+                                                            : encode_dense)(
+            coder, chunk->first + done, &count, src, room - used - BLOCK_HEAD,
+            at);
+        if (indexed && !based && codec->base != 0) { /* others need changes */
+            bool has_old = true;
+            (void)find_changes(codec, coder, chunk->first + done, count, src,
+                               &has_old);
+        }
         rf_put_u32(at - BLOCK_HEAD, (uint32_t)bytes);
         rf_put_u16(at - BLOCK_HEAD + 4, (uint16_t)(count - 1));
+        if (based && codec->choice.keeps) {
+            note_served(coder, chunk->first + done, count, src);
+        }
         done += (uint64_t)count * coder->width;
         last = BLOCK_HEAD + bytes;
         used += last;
@@ -548,16 +577,43 @@ static bool travels(const struct rf_delta_codec_how *how,
     return !how->copies_inside || ranks[op->src].node != ranks[op->dst].node;
 }
 
+/* Whether the rank encodes what an op has changed. */
+static bool encodes(const struct rf_delta_codec_how *how,
+                    const struct rf_op *op)
+{
+    return op->src == how->rank && is_compared(op) && travels(how, op);
+}
+
 bool rf_delta_codec_needs_shadow(const struct rf_delta_codec_how *how)
 {
-    const struct rf_schedule *schedule = how->schedule;
     size_t i = 0;
-    while (i < schedule->n_ops && (schedule->ops[i].src != how->rank ||
-                                   !is_compared(&schedule->ops[i]) ||
-                                   !travels(how, &schedule->ops[i]))) {
+    while (i < how->schedule->n_ops && !encodes(how, &how->schedule->ops[i])) {
         i++;
     }
-    return i < schedule->n_ops;
+    return i < how->schedule->n_ops;
+}
+
+/* Tells the index of all that is encoded in an iteration. */
+static void expect_ops(struct rf_delta_codec *codec)
+{
+    const struct rf_schedule *schedule = codec->how.schedule;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        struct rf_coder coder;
+        struct run_parts runs;
+        struct run_part run;
+        if (!encodes(&codec->how, op)) {
+            continue;
+        }
+        rf_coder_of(op, &codec->codec, &coder);
+        runs = runs_of(&coder.shape, 0, coder.shape.total_items);
+        while (next_run(&runs, &run)) {
+            rf_delta_index_expect(codec->index,
+                                  (const uint8_t *)codec->how.now +
+                                      op->src_offset + run.src,
+                                  run.bytes);
+        }
+    }
 }
 
 /* Sets `wanted`, by index in the schedule, for ops of which the rank forwards
@@ -624,6 +680,9 @@ rf_delta_codec_create(const struct rf_delta_codec_how *how)
         (how->shadow != NULL && codec->index == NULL)) {
         rf_delta_codec_destroy(codec);
         return NULL;
+    }
+    if (codec->index != NULL) {
+        expect_ops(codec);
     }
     return codec;
 }

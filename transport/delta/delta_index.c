@@ -13,15 +13,19 @@
 #define PIECE 2048
 #define WORDS (PIECE / 64)
 
+/* Of a piece: not compared; compared; and in the shadow, too. */
+enum { UNKNOWN, KNOWN, FOLLOWED };
+
 struct rf_delta_index {
     const uint8_t *now;
     uint8_t *shadow;
     uint64_t bytes;
     uint32_t unit;
     size_t n_pieces;
-    bool keeps;     /* the shadow as it was, until the commit */
+    bool keeps;     /* the shadow as it was, as long as it is needed */
     uint64_t *bits; /* WORDS per piece */
-    bool *known;    /* by piece */
+    uint8_t *state; /* by piece, as are */
+    uint32_t *expected, *left; /* bytes to be served, and still to be */
     uint16_t at[PIECE + RF_DELTA_SLACK];
 };
 
@@ -41,8 +45,11 @@ struct rf_delta_index *rf_delta_index_create(const void *now, void *shadow,
     index->keeps = keeps;
     index->n_pieces = (size_t)((bytes + piece - 1) / piece);
     index->bits = rf_calloc(index->n_pieces + 1, WORDS * sizeof(uint64_t));
-    index->known = rf_calloc(index->n_pieces + 1, sizeof(*index->known));
-    if (index->bits == NULL || index->known == NULL) {
+    index->state = rf_calloc(index->n_pieces + 1, sizeof(*index->state));
+    index->expected = rf_calloc(index->n_pieces + 1, sizeof(*index->expected));
+    index->left = rf_calloc(index->n_pieces + 1, sizeof(*index->left));
+    if (index->bits == NULL || index->state == NULL ||
+        index->expected == NULL || index->left == NULL) {
         rf_delta_index_destroy(index);
         return NULL;
     }
@@ -55,7 +62,9 @@ void rf_delta_index_destroy(struct rf_delta_index *index)
         return;
     }
     free(index->bits);
-    free(index->known);
+    free(index->state);
+    free(index->expected);
+    free(index->left);
     free(index);
 }
 
@@ -68,7 +77,41 @@ const uint8_t *rf_delta_index_shadow(const struct rf_delta_index *index,
 void rf_delta_index_forget(struct rf_delta_index *index, bool keeps)
 {
     index->keeps = keeps;
-    memset(index->known, 0, index->n_pieces * sizeof(*index->known));
+    memset(index->state, UNKNOWN, index->n_pieces * sizeof(*index->state));
+    memcpy(index->left, index->expected,
+           index->n_pieces * sizeof(*index->left));
+}
+
+/* A part of `bytes` from `at` on, in one piece. */
+struct piece_part {
+    size_t piece;
+    uint32_t bytes;
+};
+
+/* From part to part; the first comes after {0}. False after the last. */
+static bool next_part(const struct rf_delta_index *index, const void *at,
+                      uint64_t bytes, struct piece_part *part)
+{
+    const uint64_t piece = (uint64_t)PIECE * index->unit;
+    const uint64_t first = (uint64_t)((const uint8_t *)at - index->now);
+    const uint64_t end = first + bytes;
+    uint64_t from;
+    part->piece = part->bytes == 0 ? first / piece : part->piece + 1;
+    from = RF_MAX(first, part->piece * piece);
+    if (from >= end) {
+        return false;
+    }
+    part->bytes = (uint32_t)(RF_MIN(end, (part->piece + 1) * piece) - from);
+    return true;
+}
+
+void rf_delta_index_expect(struct rf_delta_index *index, const void *at,
+                           uint64_t bytes)
+{
+    for (struct piece_part part = {0}; next_part(index, at, bytes, &part);) {
+        index->expected[part.piece] += part.bytes;
+        index->left[part.piece] += part.bytes;
+    }
 }
 
 static void copy_piece(struct rf_delta_index *index, size_t piece)
@@ -87,6 +130,7 @@ static void follow(struct rf_delta_index *index, size_t piece, uint16_t base,
     const uint64_t from = ((uint64_t)piece * PIECE - base) * unit;
     uint8_t *shadow = index->shadow + from;
     const uint8_t *now = index->now + from;
+    index->state[piece] = FOLLOWED;
     if (n > PIECE / 4) { /* most lines change */
         copy_piece(index, piece);
         return;
@@ -116,7 +160,7 @@ static void learn(struct rf_delta_index *index, size_t piece)
     rf_delta_mask(index->now + from, index->shadow + from,
                   (size_t)RF_MIN(units, PIECE), index->unit,
                   index->bits + piece * WORDS);
-    index->known[piece] = true;
+    index->state[piece] = KNOWN;
     if (!index->keeps) {
         commit_piece(index, piece);
     }
@@ -130,7 +174,7 @@ static uint32_t learn_positions(struct rf_delta_index *index, size_t piece,
     const size_t n =
         rf_delta_scan_mask(index->now + from, index->shadow + from, PIECE,
                            index->unit, base, out, index->bits + piece * WORDS);
-    index->known[piece] = true;
+    index->state[piece] = KNOWN;
     if (!index->keeps) {
         follow(index, piece, base, out, n);
     }
@@ -167,11 +211,11 @@ static uint32_t find_units(struct rf_delta_index *index, uint64_t first,
         const uint64_t from = RF_MAX(first, (uint64_t)p * PIECE);
         const uint64_t to = RF_MIN(end, (uint64_t)(p + 1) * PIECE);
         const uint16_t base = (uint16_t)(from - first);
-        if (!index->known[p] && to - from == PIECE) {
+        if (index->state[p] == UNKNOWN && to - from == PIECE) {
             found += learn_positions(index, p, base, out + found);
             continue;
         }
-        if (!index->known[p]) {
+        if (index->state[p] == UNKNOWN) {
             learn(index, p);
         }
         found += (uint32_t)rf_delta_positions(index->bits, from, to - from,
@@ -192,7 +236,7 @@ uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
         return find_units(index, first, end, out);
     }
     for (size_t p = first / PIECE; p * PIECE < end; p++) {
-        if (!index->known[p]) {
+        if (index->state[p] == UNKNOWN) {
             learn(index, p);
         }
     }
@@ -207,7 +251,8 @@ uint32_t rf_delta_index_sample(struct rf_delta_index *index, const void *at,
     const uint64_t last = first + (uint64_t)n * width / index->unit - 1;
     uint16_t found[64 + RF_DELTA_SLACK];
     uint64_t mask;
-    if (index->known[first / PIECE] || index->known[last / PIECE]) {
+    if (index->state[first / PIECE] != UNKNOWN ||
+        index->state[last / PIECE] != UNKNOWN) {
         return rf_delta_index_find(index, at, n, width, found);
     }
     rf_delta_mask(at, rf_delta_index_shadow(index, at), n, width, &mask);
@@ -217,24 +262,46 @@ uint32_t rf_delta_index_sample(struct rf_delta_index *index, const void *at,
 void rf_delta_index_assume(struct rf_delta_index *index, const void *at,
                            uint64_t bytes)
 {
-    const uint64_t piece = (uint64_t)PIECE * index->unit;
-    const uint64_t first = (uint64_t)((const uint8_t *)at - index->now);
-    for (size_t p = first / piece; p * piece < first + bytes; p++) {
-        if (index->known[p]) {
+    for (struct piece_part part = {0}; next_part(index, at, bytes, &part);) {
+        const size_t p = part.piece;
+        if (index->state[p] != UNKNOWN) {
             continue;
         }
         memset(index->bits + p * WORDS, 0xff, WORDS * sizeof(*index->bits));
-        index->known[p] = true;
+        index->state[p] = index->keeps ? KNOWN : FOLLOWED;
         if (!index->keeps) {
             copy_piece(index, p);
         }
     }
 }
 
+bool rf_delta_index_has_old(const struct rf_delta_index *index, const void *at,
+                            uint64_t bytes)
+{
+    struct piece_part part = {0};
+    bool has = true;
+    while (has && next_part(index, at, bytes, &part)) {
+        has = index->state[part.piece] == KNOWN;
+    }
+    return has;
+}
+
+void rf_delta_index_served(struct rf_delta_index *index, const void *at,
+                           uint64_t bytes)
+{
+    for (struct piece_part part = {0}; next_part(index, at, bytes, &part);) {
+        uint32_t *left = &index->left[part.piece];
+        *left -= RF_MIN(*left, part.bytes);
+        if (*left == 0 && index->state[part.piece] == KNOWN) {
+            commit_piece(index, part.piece);
+        }
+    }
+}
+
 void rf_delta_index_commit(struct rf_delta_index *index)
 {
-    for (size_t p = 0; index->keeps && p < index->n_pieces; p++) {
-        if (index->known[p]) {
+    for (size_t p = 0; p < index->n_pieces; p++) {
+        if (index->state[p] == KNOWN) {
             commit_piece(index, p);
         }
     }

@@ -15,9 +15,9 @@
 struct rf_delta_index;
 
 /* `now` and `shadow` have `bytes` bytes, a multiple of `unit` (1, 2, 4 or 8),
- * and outlive the index. `keeps`: the shadow stays as it was until the commit;
- * otherwise it follows when pieces are compared, which is faster. NULL: no
- * memory. */
+ * and outlive the index. `keeps`: the shadow stays as it was until all that is
+ * expected of a piece has been served, or until the commit; otherwise it
+ * follows when pieces are compared, which is faster. NULL: no memory. */
 struct rf_delta_index *rf_delta_index_create(const void *now, void *shadow,
                                              uint64_t bytes, uint32_t unit,
                                              bool keeps);
@@ -27,6 +27,11 @@ void rf_delta_index_destroy(struct rf_delta_index *index); /* NULL is fine */
 const uint8_t *rf_delta_index_shadow(const struct rf_delta_index *index,
                                      const void *at);
 
+/* Says, before anything is found, that `bytes` from `at` on will be served once
+ * more each time until all is forgotten. */
+void rf_delta_index_expect(struct rf_delta_index *index, const void *at,
+                           uint64_t bytes);
+
 /* Forgets all bits: the arena has changed. `keeps` as above, from now on. */
 void rf_delta_index_forget(struct rf_delta_index *index, bool keeps);
 
@@ -35,6 +40,14 @@ void rf_delta_index_forget(struct rf_delta_index *index, bool keeps);
  * RF_DELTA_SLACK; returns their number. n is at most RF_DELTA_BLOCK. */
 uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
                              uint32_t n, uint32_t width, uint16_t *out);
+
+/* Whether the shadow still has what it had where `bytes` from `at` on, all of
+ * them known, have changed. */
+bool rf_delta_index_has_old(const struct rf_delta_index *index, const void *at,
+                            uint64_t bytes);
+/* One of those who were expected needs no more of `bytes` from `at` on. */
+void rf_delta_index_served(struct rf_delta_index *index, const void *at,
+                           uint64_t bytes);
 
 /* How many of n elements, at most 64, have changed. Unless the index knows of
  * some, they are compared and not noted. */

@@ -313,6 +313,23 @@ struct one_op {
     uint8_t wire[RF_CHUNK_BYTES];
 };
 
+static void make_codec(struct one_op *one, enum rf_encoding encoding)
+{
+    one->codec = rf_delta_codec_create(
+        &(struct rf_delta_codec_how){.encoding = encoding,
+                                     .schedule = &one->schedule,
+                                     .world = &one->world,
+                                     .now = one->now,
+                                     .shadow = one->shadow,
+                                     .bytes = sizeof(one->now),
+                                     .unit = 2,
+                                     .zstd = zstd});
+    rf_delta_codec_hold(one->codec, VERSION - 1);
+    one->version = VERSION;
+    rf_delta_codec_begin(one->codec, VERSION);
+    rf_coder_of(&one->op, rf_delta_codec_of(one->codec), &one->coder);
+}
+
 static void make_one(struct one_op *one, enum rf_encoding encoding)
 {
     struct rf_op op = {.dst = 1,
@@ -332,19 +349,7 @@ static void make_one(struct one_op *one, enum rf_encoding encoding)
         one->now[i] = one->shadow[i] = one->there[i] = (uint16_t)rf_mix64(i);
         one->now[i] = (uint16_t)(one->now[i] + (i % 97 == 5));
     }
-    one->codec = rf_delta_codec_create(
-        &(struct rf_delta_codec_how){.encoding = encoding,
-                                     .schedule = &one->schedule,
-                                     .world = &one->world,
-                                     .now = one->now,
-                                     .shadow = one->shadow,
-                                     .bytes = sizeof(one->now),
-                                     .unit = 2,
-                                     .zstd = zstd});
-    rf_delta_codec_hold(one->codec, VERSION - 1);
-    one->version = VERSION;
-    rf_delta_codec_begin(one->codec, VERSION);
-    rf_coder_of(&one->op, rf_delta_codec_of(one->codec), &one->coder);
+    make_codec(one, encoding);
     one->chunk = rest_of(one->coder.shape.total_items, 0);
     one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
     ck_assert_uint_eq(one->chunk.items, sizeof(one->now));
@@ -652,6 +657,49 @@ TEST(test_a_part_of_what_came_is_not_taken_for_the_whole)
     rf_delta_codec_destroy(one->codec);
 }
 
+/* With differences once all have what changed, so that whoever is sent it again
+ * gets values. */
+LOOP_TEST(test_the_shadow_follows_what_all_have, 3)
+{
+    static const enum rf_encoding encodings[] = {RF_ENCODING_AUTO_DIFF,
+                                                 RF_ENCODING_GAP8_DIFF_ZSTD,
+                                                 RF_ENCODING_XOR_ZSTD};
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, encodings[_i]);
+    ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
+    ck_assert(take(one));
+    for (uint32_t i = 0; i < 65536; i++) {
+        one->there[i] = i % 97 == 5 ? 0 : one->now[i];
+    }
+    one->chunk = rest_of(sizeof(one->now), 0);
+    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    ck_assert(take(one));
+    ck_assert_mem_eq(one->there, one->now, sizeof(one->now));
+    rf_delta_codec_destroy(one->codec);
+}
+
+TEST(test_every_receiver_gets_differences)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    struct rf_op ops[2];
+    make_one(one, RF_ENCODING_GAP8_DIFF);
+    ops[0] = ops[1] = one->op;
+    one->schedule = (struct rf_schedule){.ops = ops, .n_ops = 2};
+    rf_delta_codec_destroy(one->codec);
+    make_codec(one, RF_ENCODING_GAP8_DIFF);
+    for (uint32_t i = 0; i < 65536; i++) {
+        one->now[i] ^= i % 97 == 7;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        one->chunk = rest_of(sizeof(one->now), 0);
+        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+        ck_assert_uint_eq(one->wire[22], RF_DELTA_GAP8 | 0x80);
+        ck_assert((memcmp(one->shadow, one->now, sizeof(one->now)) == 0) ==
+                  (i == 1));
+    }
+    rf_delta_codec_destroy(one->codec);
+}
+
 /* A receiver that has not said that it holds what was sent may not. */
 TEST(test_weights_are_a_base_once_the_receiver_has_them)
 {
@@ -690,9 +738,15 @@ TEST(test_commit_makes_the_shadow_what_was_sent)
 {
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
     make_one(one, RF_ENCODING_AUTO_DIFF);
-    ck_assert_mem_ne(one->shadow, one->now, sizeof(one->now));
+    step_but(one, 40, 0);
+    one->chunk = rest_of(40000, 0); /* of 32 pieces nine, and part of another */
+    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    ck_assert_uint_eq(one->chunk.items, 40000);
+    ck_assert_mem_eq(one->shadow, one->now, 9 * 4096);
+    ck_assert_mem_ne(one->shadow + 9 * 2048, one->now + 9 * 2048, 4096);
     rf_delta_codec_commit(one->codec);
-    ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
+    ck_assert_mem_eq(one->shadow, one->now, 10 * 4096);
+    ck_assert_mem_ne(one->shadow + 10 * 2048, one->now + 10 * 2048, 4096);
     rf_delta_codec_destroy(one->codec);
 }
 

@@ -223,3 +223,36 @@ TEST(test_what_is_known_is_not_assumed)
     rf_delta_index_destroy(index);
     free_arena(&arena);
 }
+
+/* Two want the first piece and a half, one of them all of two. */
+TEST(test_the_shadow_follows_when_all_are_served)
+{
+    static uint16_t found[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    struct arena arena = make_arena(5000);
+    struct rf_delta_index *index =
+        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2, true);
+    const uint32_t half = PIECE_BYTES / 2, one = PIECE_BYTES, two = 2 * one;
+    uint8_t *now = arena.now;
+    AUTO_FREE uint8_t *before = rf_xmalloc(BYTES);
+    memcpy(before, arena.shadow, BYTES);
+    rf_delta_index_expect(index, now, one + half);
+    rf_delta_index_expect(index, now, two);
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        rf_delta_index_forget(index, true);
+        memcpy(arena.shadow, before, BYTES);
+        rf_delta_index_find(index, now, two, 2, found); /* two more pieces */
+        rf_delta_index_served(index, now, two);
+        ck_assert_mem_eq(arena.shadow, before, BYTES);
+        ck_assert(rf_delta_index_has_old(index, now, two));
+        rf_delta_index_served(index, now, one);
+        ck_assert_mem_eq(arena.shadow, now, one);
+        ck_assert_mem_eq(arena.shadow + one, before + one, BYTES - one);
+        ck_assert(!rf_delta_index_has_old(index, now + one - 2, 4));
+        ck_assert(rf_delta_index_has_old(index, now + one, one));
+        rf_delta_index_served(index, now + one, half);
+        ck_assert_mem_eq(arena.shadow, now, two);
+        ck_assert_mem_eq(arena.shadow + two, before + two, BYTES - two);
+    }
+    rf_delta_index_destroy(index);
+    free_arena(&arena);
+}

@@ -118,11 +118,13 @@ const char *rf_encoded_gap(const struct rf_plan *plan,
 
 /* In bytes compared: what bench-delta measured on one core of an AMD EPYC, to
  * be calibrated by results (docs/MEASURING.md). */
-#define SEND_ALL 1.6   /* a byte of weights at their sender, and */
-#define SEND_CHANGE 48 /* an element that changed */
+#define SEND_ALL 1.1   /* a byte of weights at their sender, and */
+#define SEND_CHANGE 42 /* an element that changed */
 #define WRITE_LINE 1 /* a byte of a cache line that the receiver changes, and */
 #define WRITE_CHANGE 16 /* an element in it */
 #define DIFF_CHANGE 18  /* more of a difference, at both */
+#define SEND_WHOLE 3.6  /* a byte of weights that go whole, without all this, */
+#define WRITE_WHOLE 2.1 /* and at the receiver */
 
 /* What the changes of a plan take, for each byte of all weights: bytes on
  * links, and bytes compared at senders, at receivers, and in copies inside
@@ -145,9 +147,16 @@ static struct changes changes_of(const struct rf_plan *plan,
         const double bytes = elements * width, changed = elements * p;
         const double diff =
             rf_encoding_is_diff(encoding) && width == 2 ? DIFF_CHANGE : 0;
+        const double sent =
+            rf_encoded_bytes(encoding, &plan->spec->update, p, width);
         all += bytes;
-        out.sent +=
-            bytes * rf_encoded_bytes(encoding, &plan->spec->update, p, width);
+        out.sent += bytes * sent;
+        if (encoding == RF_ENCODING_AUTO_RAW && sent >= 1) {
+            out.encoded += bytes * SEND_WHOLE;
+            out.written += bytes * WRITE_WHOLE;
+            out.copied += bytes + changed * WRITE_CHANGE;
+            continue;
+        }
         out.encoded += bytes * SEND_ALL + changed * (SEND_CHANGE + diff);
         out.written += bytes * WRITE_LINE * rf_encoded_lines(p, width) +
                        changed * (WRITE_CHANGE + diff);

@@ -10,7 +10,8 @@
  *         bytes, so that connections exist before the window.
  * a step  is a group of NCCL for each communicator, on its stream
  *         (nccl_wire.h). It has arrived when NCCL has taken both groups.
- * abort   ncclCommAbort from this same thread, the only one that calls NCCL.
+ * abort   ncclCommAbort of both communicators, in one group, from this same
+ *         thread, the only one that calls NCCL.
  *
  * Failures: an asynchronous NCCL error ends progress() with a status; every
  * wait checks the abort flag.

@@ -221,15 +221,26 @@ ncclComm_t rf_nccl_route(const struct rf_nccl_comms *comms, uint32_t peer,
     return comms->node;
 }
 
-/* Aborts the parent first: that waits for a split in progress, after which
- * `node` has its final value. */
+static void abort_one(const struct rf_nccl *nccl, ncclComm_t *comm)
+{
+    if (*comm != NULL) {
+        (void)nccl->CommAbort(*comm);
+    }
+    *comm = NULL;
+}
+
+/* An abort frees memory, which waits for the kernels of all communicators. From
+ * NCCL 2.22 on a group tells all of them to stop before it frees anything; the
+ * calls of older versions do both at once. Aborting the parent waits for a
+ * split in progress, after which `node` has its final value. */
 void rf_nccl_comms_abort(struct rf_nccl_comms *comms)
 {
-    if (comms->world != NULL) {
-        (void)comms->nccl->CommAbort(comms->world);
+    const struct rf_nccl *nccl = comms->nccl;
+    if (comms->world == NULL) {
+        return;
     }
-    if (comms->node != NULL) {
-        (void)comms->nccl->CommAbort(comms->node);
-    }
-    comms->node = comms->world = NULL;
+    (void)nccl->GroupStart();
+    abort_one(nccl, &comms->world);
+    abort_one(nccl, &comms->node);
+    (void)nccl->GroupEnd();
 }

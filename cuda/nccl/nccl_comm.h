@@ -46,6 +46,7 @@ enum rf_status rf_nccl_wait(const struct rf_nccl_comms *comms, const char *what,
 ncclComm_t rf_nccl_route(const struct rf_nccl_comms *comms, uint32_t peer,
                          int *peer_rank);
 
+/* Gives up all work in flight and frees the communicators, if there are any. */
 void rf_nccl_comms_abort(struct rf_nccl_comms *comms);
 
 #endif

@@ -24,8 +24,9 @@ bool fake_cuda_is_device(const void *device, size_t bytes);
 size_t fake_cuda_used(void);
 bool fake_cuda_has_context(void);
 
-/* Whether every stream of the process is idle. */
+/* Whether every stream of the process is idle; waits until it is. */
 bool fake_cuda_idle(void);
+void fake_cuda_drain(void);
 
 /* Runs `task` on the stream's thread after the tasks queued there; at once for
  * the NULL stream. */

@@ -208,7 +208,7 @@ cudaError_t cudaFree(void *device)
     if (device == NULL) {
         return cudaSuccess;
     }
-    fake_drain_all(); /* a free waits for the device */
+    fake_cuda_drain(); /* a free waits for the device */
     pthread_mutex_lock(&heap.lock);
     block = find(device);
     if (block == NULL || block->device != device || block->imported ||
@@ -306,7 +306,7 @@ cudaError_t cudaIpcCloseMemHandle(void *device)
 {
     struct block *block;
     FAKE_ENTER(cudaIpcCloseMemHandle);
-    fake_drain_all();
+    fake_cuda_drain();
     pthread_mutex_lock(&heap.lock);
     block = find(device);
     if (block == NULL || !block->imported) {

@@ -32,10 +32,15 @@ struct id {
     int pid, fd;
 };
 
-ncclResult_t ncclGetVersion(int *version)
+int fake_nccl_version(void)
 {
     const char *text = getenv("NCCL_FAKE_VERSION");
-    *version = text != NULL ? atoi(text) : NCCL_VERSION_CODE;
+    return text != NULL ? atoi(text) : NCCL_VERSION_CODE;
+}
+
+ncclResult_t ncclGetVersion(int *version)
+{
+    *version = fake_nccl_version();
     return ncclSuccess;
 }
 
@@ -126,7 +131,7 @@ static void *join_meeting(void *opaque)
     }
     atomic_store(&comm->result,
                  shares_device(comm) ? ncclInvalidUsage : ncclSuccess);
-    atomic_fetch_sub(&comm->running, 1);
+    atomic_fetch_sub(&comm->starting, 1);
     return NULL;
 }
 
@@ -134,7 +139,7 @@ static void run_beside(ncclComm_t comm, void *(*run)(void *), void *data)
 {
     pthread_t thread;
     atomic_store(&comm->result, ncclInProgress);
-    atomic_fetch_add(&comm->running, 1);
+    atomic_fetch_add(&comm->starting, 1);
     pthread_create(&thread, NULL, run, data);
     pthread_detach(thread);
 }
@@ -221,7 +226,7 @@ static void *split_beside(void *opaque)
     __atomic_store_n(call->out, split_now(call), __ATOMIC_RELEASE);
     free(call);
     atomic_store(&parent->result, ncclSuccess);
-    atomic_fetch_sub(&parent->running, 1);
+    atomic_fetch_sub(&parent->starting, 1);
     return NULL;
 }
 
@@ -314,7 +319,22 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
     return ncclSuccess;
 }
 
-/* Registered memory must outlive the communicator. */
+/* Waits for the communicator's kernels, and then, as freeing pinned and device
+ * memory does, for all others on the device (commDestroySync() and commFree()
+ * in NCCL's init.cc, ncclCudaHostFree() and ncclCudaFree() in alloc.h). */
+void fake_nccl_reclaim(ncclComm_t comm)
+{
+    while (atomic_load(&comm->running) > 0) {
+        fake_nap();
+    }
+    fake_cuda_drain();
+    munmap(comm->meeting, sizeof(*comm->meeting));
+    free(comm);
+}
+
+/* Raises the flag at once and waits for threads that make or split the
+ * communicator (ncclCommEnsureReady()). Registered memory must outlive the
+ * communicator. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     for (int i = 0; i < comm->registered; i++) {
@@ -325,11 +345,12 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         }
     }
     atomic_store(&comm->aborted, true);
-    while (atomic_load(&comm->running) > 0) {
+    while (atomic_load(&comm->starting) > 0) {
         fake_nap();
     }
-    munmap(comm->meeting, sizeof(*comm->meeting));
-    free(comm);
+    if (!fake_nccl_defer(comm)) {
+        fake_nccl_reclaim(comm);
+    }
     return ncclSuccess;
 }
 

@@ -42,8 +42,17 @@ struct ncclComm {
     _Atomic bool aborted;
     void *memory[MAX_REGISTERED];
     int registered;      /* length of `memory` */
-    _Atomic int running; /* threads and tasks that use it */
+    _Atomic int starting; /* threads that make it or split it */
+    _Atomic int running;  /* tasks that use it */
 };
+
+/* The version that ncclGetVersion() gives. */
+int fake_nccl_version(void);
+
+/* Inside a group, of a version that defers it: leaves the communicator to the
+ * group's end, which calls fake_nccl_reclaim(). */
+bool fake_nccl_defer(ncclComm_t comm);
+void fake_nccl_reclaim(ncclComm_t comm);
 
 static inline int64_t now_ns(void)
 {

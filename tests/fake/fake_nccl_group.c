@@ -6,6 +6,7 @@
 #include "tests/fake/fake_nccl.h"
 
 #define MAX_OPS 4096
+#define MAX_ABORTS 8
 #define BUSY_NS 300000
 
 struct op {
@@ -27,7 +28,20 @@ struct group {
 static _Thread_local struct {
     int depth;
     struct group *group;
+    ncclComm_t aborted[MAX_ABORTS]; /* in this group */
+    int n_aborted;
 } calling;
+
+/* From 2.22 on freeing is a job of the group, before it is part of the call
+ * (ncclCommAbort() in NCCL's init.cc). */
+bool fake_nccl_defer(ncclComm_t comm)
+{
+    if (calling.depth == 0 || fake_nccl_version() < NCCL_VERSION(2, 22, 0)) {
+        return false;
+    }
+    calling.aborted[calling.n_aborted++] = comm;
+    return true;
+}
 
 static size_t ring_put(struct ring *ring, const void *from, size_t bytes)
 {
@@ -232,6 +246,9 @@ ncclResult_t ncclGroupEnd(void)
         return ncclSuccess;
     }
     calling.group = NULL;
+    while (calling.n_aborted > 0) {
+        fake_nccl_reclaim(calling.aborted[--calling.n_aborted]);
+    }
     if (group->n == 0) {
         free(group);
         return ncclSuccess;

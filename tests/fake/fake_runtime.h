@@ -9,9 +9,6 @@
 /* Keeps `code` for cudaGetLastError() unless it is success; returns it. */
 cudaError_t fake_set_error(cudaError_t code);
 
-/* Waits until every stream of the process is idle. */
-void fake_drain_all(void);
-
 /* Memory of cuMem*: count bytes of the device; reserve addresses; map a
  * descriptor (taken) there, which nothing may use before it is allowed. */
 bool fake_memory_take(size_t bytes);

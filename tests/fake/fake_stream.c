@@ -168,7 +168,7 @@ static void drain(struct CUstream_st *stream)
     pthread_mutex_unlock(&stream->lock);
 }
 
-void fake_drain_all(void)
+void fake_cuda_drain(void)
 {
     for (size_t i = 0; i < MAX_STREAMS; i++) {
         struct CUstream_st *stream;
@@ -303,7 +303,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 cudaError_t cudaDeviceSynchronize(void)
 {
     FAKE_ENTER(cudaDeviceSynchronize);
-    fake_drain_all();
+    fake_cuda_drain();
     return cudaSuccess;
 }
 
@@ -348,7 +348,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
-    fake_drain_all(); /* a queued record or wait still uses the page */
+    fake_cuda_drain(); /* a queued record or wait still uses the page */
     munmap(event->page, 4096);
     if (event->fd >= 0) {
         close(event->fd);

@@ -240,6 +240,27 @@ test_stuck_collective_names_its_ranks() {
     expect_no_text err 'deregisters what is in use'
 }
 
+# An abort frees memory, which waits for kernels of other communicators: those of
+# the yardstick, and across nodes the second one. Both nodes have a stuck pair.
+says_where_it_is_stuck() { # and no rank has to be ended
+    expect_json "$(result s)" '.status == "failed" and (.errors |
+        any(.stderr | any(test("stopped in step [0-9]+ of [0-9]+, an exchange"))))'
+    expect_no_text err 'could not stop its transfers'
+}
+test_old_nccl_stuck_beside_its_yardstick_says_where() {
+    cluster '.launch.env += {FAKE_NCCL_HANG: "1:2", NCCL_FAKE_VERSION: "22105"} |
+        .scenarios[0].timeout_s = 3'
+    coord_exits 1 cluster.json
+    says_where_it_is_stuck
+}
+test_two_stuck_communicators_are_aborted_together() {
+    cluster "$two_nodes_cluster | .launch.env.FAKE_NCCL_HANG = \"1:2\" |
+        .scenarios[0] += {timeout_s: 3, strategy: \"send_recv\"}"
+    two_nodes A=1
+    expect_exit 1
+    says_where_it_is_stuck
+}
+
 test_stuck_rank_of_ipc_is_named_by_the_others() {
     cluster '.scenarios[0] += {method: "ipc", timeout_s: 3}'
     REFIT_TEST_STALL=1:1 coord_exits 1 cluster.json

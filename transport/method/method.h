@@ -10,9 +10,11 @@
  * `open` may block (connecting, exchanging handles) within env->deadline_ns;
  * start and progress may not block longer than about 10 ms, and look at
  * env->abort: when it is set they return RF_ERR_ABORTED. After an error or an
- * abort only `abort` and `close` are called. A rank closes only when all ranks
- * have finished their iteration; to the others, one that closes earlier has
- * failed. A method works with arenas of any origin, including its own `arenas`.
+ * abort only `abort` and `close` are called; of two states `abort` gets the one
+ * that last ran first, since its work may hold up what ends the other. A rank
+ * closes only when all ranks have finished their iteration; to the others, one
+ * that closes earlier has failed. A method works with arenas of any origin,
+ * including its own `arenas`.
  */
 #ifndef RF_TRANSPORT_METHOD_METHOD_H
 #define RF_TRANSPORT_METHOD_METHOD_H

@@ -49,17 +49,25 @@ rf_rank_attempt_create(struct rf_msg_start *start,
     return attempt;
 }
 
+/* First what ran last: see method.h. */
+static void abort_method(struct rf_rank_attempt *attempt)
+{
+    const bool yardstick_ran = attempt->ran == attempt->yardstick.state;
+    void *const states[] = {attempt->state, attempt->yardstick.state};
+    for (unsigned i = 0; i < 2; i++) {
+        void *state = states[yardstick_ran ? 1 - i : i];
+        if (state != NULL) {
+            attempt->method->abort(state);
+        }
+    }
+}
+
 void rf_rank_attempt_destroy(struct rf_rank_attempt *attempt)
 {
     if (attempt == NULL) {
         return;
     }
-    if (attempt->yardstick.state != NULL) {
-        attempt->method->abort(attempt->yardstick.state);
-    }
-    if (attempt->state != NULL) {
-        attempt->method->abort(attempt->state);
-    }
+    abort_method(attempt);
     rf_rank_attempt_release(attempt);
     rf_schema_free(&rf_msg_start_schema, &attempt->start);
     free(attempt);
@@ -300,6 +308,7 @@ static enum rf_status move_bytes(struct rf_rank_attempt *attempt, void *state,
     bool done = false;
     enum rf_status status;
     RF_TRY(wait_for_start(attempt, step->start_at_ns, err));
+    attempt->ran = state;
     *start_ns = rf_now_ns();
     status = attempt->method->start(state, step->index, err);
     while (status == RF_OK && !done) {

@@ -23,6 +23,7 @@ struct rf_rank_attempt {
         struct rf_method_env env;
         void *state;
     } yardstick;
+    void *ran;                   /* the state of the last iteration */
     struct rf_quantize quantize; /* this rank's parts; may be empty */
     struct rf_arena quantized;
     struct rf_arena shadow;       /* of the training arena; empty: not needed */

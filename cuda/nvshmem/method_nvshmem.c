@@ -20,12 +20,19 @@
  * If ranks share a device, NVSHMEM cannot wait for signals (it supports that
  * with MPS only): instead a barrier of all ranks ends each step, including
  * ranks without a part in it. A barrier comes after all unpacking of earlier
- * steps, so a slot is free two steps later.
+ * steps, so a slot is free two steps later. Inside its call the library meets
+ * the ranks of a device in a loop on the host that has no end, so a thread of
+ * its own makes the call. Until that returns nothing else calls the library
+ * (NVSHMEM_THREAD_SERIALIZED).
  *
  * NVSHMEM ends the process on its own errors, so the user sees a rank that
  * exited, with its last lines of standard error. A wait for a lost rank has no
  * way out: an abort leaves the device alone and the process ends.
  */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "common/clock.h"
 #include "common/mem.h"
 #include "cuda/device/device.h"
 #include "cuda/device/events.h"
@@ -43,6 +50,13 @@ enum { PUT = RF_DEVICE_PHASE_OTHERS, ARRIVE };
 
 enum word { ARRIVED, ROOM, WORDS };
 
+/* A barrier of all ranks, on the stream of puts. */
+struct barrier {
+    const struct rf_nvshmem *api;
+    cudaStream_t stream;
+    atomic_bool inside; /* the library, by a thread */
+};
+
 struct shmem_state {
     struct rf_lockstep lockstep; /* its buffers are symmetric */
     struct rf_nvshmem_setup setup;
@@ -50,6 +64,8 @@ struct shmem_state {
     uint64_t *words;    /* symmetric: [word][slot][rank] */
     uint64_t iteration; /* from 1 */
     size_t next_turn;
+    struct barrier *barrier; /* if ranks share a device */
+    bool put;                /* the next turn's messages are */
 };
 
 static enum rf_status nvshmem_probe(struct rf_err *err)
@@ -102,6 +118,11 @@ static enum rf_status prepare(struct shmem_state *state, struct rf_err *err)
     RF_TRY(rf_phases_open(&of->phases, env, &of->steps, 0, err));
     stream[ARRIVE] = stream[RF_DEVICE_PHASE_UNPACK];
     RF_TRY(rf_nvshmem_table_open(env, &of->steps, &state->table, err));
+    if (state->table.share_device) {
+        state->barrier = rf_xcalloc(1, sizeof(*state->barrier));
+        state->barrier->api = state->setup.api;
+        state->barrier->stream = stream[PUT];
+    }
     return allocate(state, err);
 }
 
@@ -225,56 +246,99 @@ static void put_by_signals(const struct shmem_state *state,
     }
 }
 
-static void barrier(const struct shmem_state *state)
+static void *cross(void *opaque)
 {
-    const cudaStream_t stream = state->lockstep.phases.stream[PUT];
-    state->setup.api->nvshmemx_quiet_on_stream(stream);
-    state->setup.api->nvshmemx_barrier_all_on_stream(stream);
+    struct barrier *barrier = opaque;
+    (void)cudaSetDevice(rf_device_index());
+    barrier->api->nvshmemx_quiet_on_stream(barrier->stream);
+    barrier->api->nvshmemx_barrier_all_on_stream(barrier->stream);
+    atomic_store(&barrier->inside, false);
+    return NULL;
 }
 
-static void put_by_barrier(const struct shmem_state *state,
-                           const struct rf_nvshmem_turn *turn)
+static enum rf_status enter(struct barrier *barrier, struct rf_err *err)
 {
-    const struct rf_step *step = &state->lockstep.steps.at[turn->local];
-    for (size_t m = 0; m < step->n_sends; m++) {
-        const struct put put = put_of(state, turn, m);
-        put_without_signal(state, &put);
+    pthread_t thread;
+    int failed;
+    atomic_store(&barrier->inside, true);
+    failed = pthread_create(&thread, NULL, cross, barrier);
+    if (failed != 0) {
+        atomic_store(&barrier->inside, false);
+        return rf_err_errno(err, RF_ERR_NOMEM, failed,
+                            "cannot start a thread for a barrier");
     }
-    barrier(state);
+    pthread_detach(thread);
+    return RF_OK;
 }
 
 /* --- a step --------------------------------------------------------------- */
 
-/* Passes the turns in which this rank has no step. */
-static enum rf_status shmem_progress(struct rf_lockstep *of, struct rf_err *err)
+static enum rf_status put_unsignalled(struct shmem_state *state, size_t index,
+                                      struct rf_err *err)
 {
-    struct shmem_state *state = (void *)of;
-    const struct rf_nvshmem_table *table = &state->table;
-    (void)err;
-    for (; state->next_turn < table->n &&
-           table->at[state->next_turn].local == SIZE_MAX;
-         state->next_turn++) {
-        if (table->share_device) {
-            barrier(state);
-        }
+    const struct rf_phases *phases = &state->lockstep.phases;
+    const struct rf_nvshmem_turn *turn = &state->table.at[state->next_turn];
+    const struct rf_step *step = &state->lockstep.steps.at[index];
+    RF_TRY(rf_phases_follow(phases, PUT, index, RF_DEVICE_PHASE_PACK, err));
+    if (index > 0) {
+        RF_TRY(rf_phases_follow(phases, PUT, index - 1, RF_DEVICE_PHASE_UNPACK,
+                                err));
+    }
+    RF_TRY(rf_phases_begin(phases, PUT, index, err));
+    for (size_t m = 0; m < step->n_sends; m++) {
+        const struct put put = put_of(state, turn, m);
+        put_without_signal(state, &put);
     }
     return RF_OK;
 }
 
+/* By barriers: passes the turns of others up to that of our step `index`, or,
+ * after all our steps, those that are left. *out: the last barrier is on the
+ * stream. */
+static enum rf_status take_turns(struct shmem_state *state, size_t index,
+                                 bool *out, struct rf_err *err)
+{
+    const struct rf_nvshmem_table *table = &state->table;
+    *out = false;
+    if (atomic_load(&state->barrier->inside)) {
+        rf_sleep_until_ns(rf_now_ns() + 20 * RF_NS_PER_US); /* let it run */
+        return RF_OK;
+    }
+    if (state->put) {
+        state->put = false;
+        state->next_turn++;
+        *out = true;
+        return rf_phases_end(&state->lockstep.phases, PUT, index, err);
+    }
+    if (state->next_turn == table->n) {
+        *out = true;
+        return RF_OK;
+    }
+    if (table->at[state->next_turn].local == index) {
+        RF_TRY(put_unsignalled(state, index, err));
+        state->put = true;
+    } else {
+        state->next_turn++;
+    }
+    return enter(state->barrier, err);
+}
+
+/* By barriers, shmem_arrived() puts. */
 static enum rf_status shmem_post(struct rf_lockstep *of, size_t index,
                                  struct rf_err *err)
 {
     struct shmem_state *state = (void *)of;
     const struct rf_phases *phases = &of->phases;
-    const struct rf_nvshmem_turn *turn = &state->table.at[state->next_turn++];
-    const bool barriers = state->table.share_device;
-    RF_TRY(rf_phases_follow(phases, PUT, index, RF_DEVICE_PHASE_PACK, err));
-    if (barriers && index > 0) {
-        RF_TRY(rf_phases_follow(phases, PUT, index - 1, RF_DEVICE_PHASE_UNPACK,
-                                err));
+    const struct rf_nvshmem_turn *turns = state->table.at;
+    if (state->table.share_device) {
+        return RF_OK;
     }
+    while (turns[state->next_turn].local != index) {
+        state->next_turn++;
+    }
+    RF_TRY(rf_phases_follow(phases, PUT, index, RF_DEVICE_PHASE_PACK, err));
     RF_TRY(rf_phases_begin(phases, PUT, index, err));
-    (barriers ? put_by_barrier : put_by_signals)(state, turn);
+    put_by_signals(state, &turns[state->next_turn]);
     return rf_phases_end(phases, PUT, index, err);
 }
 
@@ -283,11 +347,15 @@ static enum rf_status shmem_post(struct rf_lockstep *of, size_t index,
 static enum rf_status shmem_arrived(struct rf_lockstep *of, size_t index,
                                     bool *out, struct rf_err *err)
 {
-    const struct shmem_state *state = (void *)of;
+    struct shmem_state *state = (void *)of;
     const struct rf_phases *phases = &of->phases;
     const struct rf_step *step = &of->steps.at[index];
     const bool barriers = state->table.share_device;
     *out = true;
+    RF_TRY(barriers ? take_turns(state, index, out, err) : RF_OK);
+    if (!*out) {
+        return RF_OK;
+    }
     RF_TRY(rf_phases_follow(phases, ARRIVE, index,
                             barriers ? PUT : RF_DEVICE_PHASE_PACK, err));
     RF_TRY(rf_phases_begin(phases, ARRIVE, index, err));
@@ -330,14 +398,18 @@ static void shmem_start(struct rf_lockstep *of, uint64_t iteration)
     struct shmem_state *state = (void *)of;
     state->iteration = iteration + 1;
     state->next_turn = 0;
+    state->put = false;
 }
 
-/* Whether all streams are idle after all steps; then our signals to others have
- * left, too. */
+/* Whether all streams are idle after all steps, and all turns are over; then
+ * our signals to others have left, too. */
 static enum rf_status shmem_idle(struct rf_lockstep *of, bool *out,
                                  struct rf_err *err)
 {
+    struct shmem_state *state = (void *)of;
     *out = true;
+    RF_TRY(state->table.share_device ? take_turns(state, of->steps.n, out, err)
+                                     : RF_OK);
     for (int p = RF_DEVICE_PHASE_PACK; p <= PUT && *out; p++) {
         RF_TRY(rf_stream_is_idle(of->phases.stream[p], out, err));
     }
@@ -352,7 +424,8 @@ static int64_t shmem_wire_ns(const struct rf_lockstep *of)
 }
 
 /* NVSHMEM has no abort, and its waits have no end: everything on the device
- * stays as it is until the process ends, which is now. */
+ * stays as it is until the process ends, which is now; so does a thread inside
+ * a barrier. */
 static void shmem_abort(struct rf_lockstep *of)
 {
     (void)of;
@@ -368,6 +441,7 @@ static void shmem_close(struct rf_lockstep *of)
     if (rf_device_abandoned()) {
         return;
     }
+    free(state->barrier);
     rf_stream_free(of->phases.stream[PUT]);
     if (state->setup.started) {
         api->nvshmem_free(state->words);
@@ -385,7 +459,6 @@ static enum rf_status open_method(const struct rf_method_env *env, void **out,
                                                .streams = 1,
                                                .open = shmem_open,
                                                .start = shmem_start,
-                                               .progress = shmem_progress,
                                                .post = shmem_post,
                                                .arrived = shmem_arrived,
                                                .unpacked = make_room,

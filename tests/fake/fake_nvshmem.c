@@ -18,7 +18,10 @@
  *     signal after its data;
  *   - where two PEs have one device, waiting for a signal ends the process, as
  *     it does without MPS;
- *   - calls in a stream act when the stream reaches them;
+ *   - calls in a stream act when the stream reaches them; but the barrier of
+ *     all, where two PEs have one device, first meets those PEs inside the
+ *     call, in a loop on the host (mps_cpu_barrier() and
+ *     nvshmemi_mps_sync_gpu_on_stream() in barrier_on_stream.cpp);
  *   - those have no error codes: an error ends the process.
  *
  *   NVSHMEM_SYMMETRIC_SIZE=bytes        of the heap (default 1 GiB)
@@ -64,6 +67,7 @@ struct meeting { /* the memfd */
         cudaIpcMemHandle_t heap;
         _Atomic uint64_t wanted;          /* of the last nvshmem_malloc */
         _Atomic uint64_t calls, barriers; /* collectives, those in streams */
+        _Atomic uint64_t met;             /* barriers with PEs of its device */
         _Atomic int node, device;
     } pe[MAX_PES];
 };
@@ -249,14 +253,18 @@ static void take_place(void)
     atomic_store(&self.meeting->pe[self.rank].device, device);
 }
 
-static bool shares_a_device(void)
+static bool have_one_device(int a, int b)
 {
     const struct meeting *m = self.meeting;
+    return atomic_load(&m->pe[a].node) == atomic_load(&m->pe[b].node) &&
+           atomic_load(&m->pe[a].device) == atomic_load(&m->pe[b].device);
+}
+
+static bool shares_a_device(void)
+{
     for (int a = 0; a < self.ranks; a++) {
         for (int b = 0; b < a; b++) {
-            if (atomic_load(&m->pe[a].node) == atomic_load(&m->pe[b].node) &&
-                atomic_load(&m->pe[a].device) ==
-                    atomic_load(&m->pe[b].device)) {
+            if (have_one_device(a, b)) {
                 return true;
             }
         }
@@ -634,8 +642,23 @@ static void run_barrier(void *unused)
     }
 }
 
+static void meet_on_the_device(void)
+{
+    struct meeting *m = self.meeting;
+    const uint64_t mine = atomic_fetch_add(&m->pe[self.rank].met, 1) + 1;
+    for (int pe = 0; pe < self.ranks; pe++) {
+        while (have_one_device(pe, self.rank) &&
+               atomic_load(&m->pe[pe].met) < mine) {
+            fake_nap();
+        }
+    }
+}
+
 void nvshmemx_barrier_all_on_stream(cudaStream_t stream)
 {
     ENTER(nvshmemx_barrier_all_on_stream);
+    if (shares_a_device()) {
+        meet_on_the_device();
+    }
     fake_cuda_enqueue(stream, run_barrier, NULL);
 }

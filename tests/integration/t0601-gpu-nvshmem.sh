@@ -127,6 +127,15 @@ test_ranks_of_one_device_use_barriers() {
     all_verified 6
 }
 
+# The others wait for it inside the library's barrier, on the host.
+test_rank_that_never_meets_the_others_of_its_device_is_named_by_them() {
+    cluster '.launch.env += {REFIT_SHARE_GPU: "1", FAKE_CUDA_DEVICES: "1"} |
+        .scenarios[0] += {method: "nvshmem", timeout_s: 3}'
+    FAKE_CUDA_DEVICES=1 REFIT_TEST_STALL=1:1 coord_exits 1 cluster.json
+    expect_text err 'localhost:0: warning: stopped in step 1 of [0-9]+, an exchange with rank '
+    expect_no_text err 'localhost:[02-5]: error: the rank could not stop its transfers'
+}
+
 # The library ends the process on its own errors.
 test_nvshmem_error_is_reported_with_the_last_words() {
     cluster '.scenarios[0].method = "nvshmem" | .launch.env.FAKE_NVSHMEM_FAIL =

@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cuda/nvml/dynamic_library.h"
 
@@ -34,6 +36,7 @@ static enum rf_status load(struct rf_err *err)
 #define X(name) *(void **)(void *)&table.name = dlsym(library, "nccl" #name);
     RF_NCCL_OPTIONAL(X)
 #undef X
+    setenv(RF_NCCL_ORDER_VARIABLE, "1", 0);
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != NULL) {
         snprintf(table.path, sizeof(table.path), "%s", map->l_name);
     }
@@ -45,6 +48,13 @@ const struct rf_nccl *rf_nccl_load(struct rf_err *err)
     static struct rf_dynamic_library library = RF_LIBRARY_INIT;
     return rf_dynamic_library_load(&library, load, err) == RF_OK ? &table
                                                                  : NULL;
+}
+
+bool rf_nccl_keeps_order(const struct rf_nccl *nccl)
+{
+    const char *wish = getenv(RF_NCCL_ORDER_VARIABLE);
+    return nccl->version >= NCCL_VERSION(2, 26, 0) && wish != NULL &&
+           strcmp(wish, "1") == 0;
 }
 
 enum rf_status rf_nccl_error(struct rf_err *err, const struct rf_nccl *nccl,

@@ -7,6 +7,7 @@
 #define RF_CUDA_NCCL_NCCL_API_H
 
 #include <nccl.h>
+#include <stdbool.h>
 
 #include "common/err.h"
 
@@ -43,8 +44,14 @@ struct rf_nccl {
 };
 
 /* The table, or NULL with the reason: library missing, a function missing, or
- * older than RF_NCCL_MIN_VERSION. */
+ * older than RF_NCCL_MIN_VERSION. The first load sets RF_NCCL_ORDER_VARIABLE to
+ * 1 if it is not set, which NCCL reads later. */
 const struct rf_nccl *rf_nccl_load(struct rf_err *err);
+
+/* Whether the kernels of several communicators start in the order of their
+ * calls, on whatever streams (since 2.26, if the variable is 1). */
+#define RF_NCCL_ORDER_VARIABLE "NCCL_LAUNCH_ORDER_IMPLICIT"
+bool rf_nccl_keeps_order(const struct rf_nccl *nccl);
 
 /* Non-blocking communicators that can be aborted and split: 2.18. */
 #define RF_NCCL_MIN_VERSION 21800

@@ -13,18 +13,24 @@ enum rf_status rf_nccl_wire_open(struct rf_nccl_wire *wire,
                                  struct rf_nccl_comms *comms,
                                  struct rf_err *err)
 {
+    const struct rf_nccl *nccl = rf_nccl_load(err);
+    cudaStream_t *stream = wire->stream;
     *wire = (struct rf_nccl_wire){.comms = comms, .next = RF_NCCL_PATHS};
-    for (int p = 0; p < RF_NCCL_PATHS; p++) {
-        RF_TRY(rf_device_stream(RF_STREAM_WIRE, &wire->stream[p], err));
-    }
-    return RF_OK;
+    RF_TRY(nccl == NULL
+               ? RF_ERR_UNSUPPORTED
+               : rf_device_stream(RF_STREAM_WIRE, &stream[RF_NCCL_NODE], err));
+    stream[RF_NCCL_WORLD] = stream[RF_NCCL_NODE];
+    return rf_nccl_keeps_order(nccl)
+               ? rf_device_stream(RF_STREAM_WIRE, &stream[RF_NCCL_WORLD], err)
+               : RF_OK;
 }
 
 void rf_nccl_wire_close(struct rf_nccl_wire *wire)
 {
-    for (int p = 0; p < RF_NCCL_PATHS; p++) {
-        rf_stream_free(wire->stream[p]);
+    if (wire->stream[RF_NCCL_WORLD] != wire->stream[RF_NCCL_NODE]) {
+        rf_stream_free(wire->stream[RF_NCCL_WORLD]);
     }
+    rf_stream_free(wire->stream[RF_NCCL_NODE]);
 }
 
 void rf_nccl_wire_set(struct rf_nccl_wire *wire, const struct rf_step *step,

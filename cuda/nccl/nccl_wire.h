@@ -1,12 +1,14 @@
 /*
- * Exchanges of one rank over its communicators (nccl_comm.h): each has its own
- * stream and group, the node's always first.
+ * Exchanges of one rank over its communicators (nccl_comm.h): each has a group
+ * of its own, the node's always first, and its own stream if NCCL keeps that
+ * order on several (rf_nccl_keeps_order()).
  *
  * Why an order: before NCCL 2.26.2 the kernels of one group's communicators
  * start one after the other, in the order in which the program first names
  * them. Four ranks whose first peers make a cycle (0 node, 1 world, 3 node, 2
- * world) then deadlock once a message is larger than NCCL's buffers. Why two
- * streams: traffic inside the node and between nodes uses different links and
+ * world) then deadlock once a message is larger than NCCL's buffers. On any
+ * version they do if a device has room for one kernel and starts another one
+ * than its peer. Why two streams: traffic inside the node and between nodes uses different links and
  * need not wait for each other.
  */
 #ifndef RF_CUDA_NCCL_NCCL_WIRE_H

@@ -164,6 +164,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks,
     comm = calloc(1, sizeof(*comm));
     comm->rank = rank;
     comm->ranks = ranks;
+    comm->hasty = (rank + 1) / 2 % 2 == 1;
     comm->meeting = open_meeting(id.pid, id.fd);
     if (comm->meeting == NULL) {
         free(comm);
@@ -214,6 +215,7 @@ static ncclComm_t split_now(const struct split_call *call)
     comm = calloc(1, sizeof(*comm));
     comm->rank = rank;
     comm->ranks = ranks;
+    comm->hasty = parent->hasty;
     comm->meeting = open_meeting(atomic_load(&m->split[leader].pid),
                                  atomic_load(&m->split[leader].fd));
     return comm;

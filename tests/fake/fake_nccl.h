@@ -37,11 +37,12 @@ struct meeting { /* the memfd */
 struct ncclComm {
     struct meeting *meeting;
     int rank, ranks, groups;
+    bool hasty;         /* see `device` in fake_nccl_group.c */
     _Atomic int result; /* ncclResult_t */
     _Atomic int64_t busy_until;
     _Atomic bool aborted;
     void *memory[MAX_REGISTERED];
-    int registered;      /* length of `memory` */
+    int registered;       /* length of `memory` */
     _Atomic int starting; /* threads that make it or split it */
     _Atomic int running;  /* tasks that use it */
 };

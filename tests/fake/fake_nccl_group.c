@@ -1,7 +1,9 @@
 /* Groups of the fake NCCL: sends and receives that progress together on their
  * stream's thread. See fake_nccl.c. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/fake/fake_nccl.h"
 
@@ -23,7 +25,47 @@ struct group {
     int n;
     cudaStream_t stream;
     bool hang; /* never ends, by FAKE_NCCL_HANG */
+    bool ordered;
+    uint64_t turn; /* number of groups before it */
 };
+
+/* The device of this process. Blocks of one group may fill it, so groups of
+ * several communicators need an order, the same on all ranks (NCCL's user
+ * guide, "Using multiple NCCL communicators concurrently"): here the device
+ * runs one group at a time. Those on different streams start in any order: on
+ * hasty ranks every second one lets the next one pass, unless NCCL keeps the
+ * order of calls (NCCL_LAUNCH_ORDER_IMPLICIT, from 2.26 on; getImplicitOrder()
+ * in enqueue.cc). */
+static struct {
+    pthread_mutex_t lock;
+    uint64_t launched, started; /* groups */
+    bool busy;
+} device = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool keeps_order(void)
+{
+    const char *text = getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+    return fake_nccl_version() >= NCCL_VERSION(2, 26, 0) && text != NULL &&
+           strcmp(text, "1") == 0;
+}
+
+static bool take_device(const struct group *group)
+{
+    bool mine;
+    pthread_mutex_lock(&device.lock);
+    mine = !device.busy && (!group->ordered || device.started == group->turn);
+    device.busy = device.busy || mine;
+    device.started += mine;
+    pthread_mutex_unlock(&device.lock);
+    return mine;
+}
+
+static void leave_device(void)
+{
+    pthread_mutex_lock(&device.lock);
+    device.busy = false;
+    pthread_mutex_unlock(&device.lock);
+}
 
 static _Thread_local struct {
     int depth;
@@ -173,21 +215,40 @@ static void report_stall(const struct group *group)
     }
 }
 
-/* On the stream's thread. */
-static void run_group(void *opaque)
+static bool is_aborted(const struct group *group)
 {
-    struct group *group = opaque;
+    bool aborted = false;
+    for (int i = 0; i < group->n; i++) {
+        aborted = aborted || atomic_load(&group->ops[i].comm->aborted);
+    }
+    return aborted;
+}
+
+/* False: aborted before its start. */
+static bool start_group(const struct group *group)
+{
+    bool started;
+    if (!group->ordered && group->ops[0].comm->hasty && group->turn % 2 == 0) {
+        const struct timespec span = {.tv_nsec = 20000000};
+        nanosleep(&span, NULL);
+    }
+    while (!(started = take_device(group)) && !is_aborted(group)) {
+        fake_nap();
+    }
+    return started;
+}
+
+static void move_group(struct group *group)
+{
     const char *text = getenv("FAKE_NCCL_STALL_S");
     const int64_t patience = (text != NULL ? atoll(text) : 20) * 1000000000;
     int64_t last = now_ns();
     const bool hang = group->hang;
     for (bool all = false; !all;) {
         const ncclComm_t running = running_comm(group);
-        bool moved = false, stop = false;
+        const bool stop = is_aborted(group);
+        bool moved = false;
         all = !hang;
-        for (int i = 0; i < group->n; i++) {
-            stop = stop || atomic_load(&group->ops[i].comm->aborted);
-        }
         for (int i = 0; i < group->n && !stop; i++) {
             struct op *op = &group->ops[i];
             if (!hang && !finished(op) && is_next(group, running, i)) {
@@ -207,6 +268,16 @@ static void run_group(void *opaque)
             }
             fake_nap();
         }
+    }
+}
+
+/* On the stream's thread. */
+static void run_group(void *opaque)
+{
+    struct group *group = opaque;
+    if (start_group(group)) {
+        move_group(group);
+        leave_device();
     }
     for (int i = 0; i < group->n; i++) {
         atomic_fetch_sub(&group->ops[i].comm->running, 1);
@@ -267,6 +338,10 @@ ncclResult_t ncclGroupEnd(void)
         }
         atomic_fetch_add(&comm->running, 1);
     }
+    group->ordered = keeps_order();
+    pthread_mutex_lock(&device.lock);
+    group->turn = device.launched++;
+    pthread_mutex_unlock(&device.lock);
     fake_cuda_enqueue(group->stream, run_group, group);
     return ncclInProgress;
 }

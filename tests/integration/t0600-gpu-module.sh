@@ -349,6 +349,7 @@ test_environment_names_devices_driver_and_library() {
         all(.uuid | startswith("GPU-"))'
     expect_json "$file" '.environment[0].cuda.driver_version == "580.00.00"'
     expect_json "$file" ".environment[0].nccl.sha256 == \"$hash\""
+    expect_json "$file" '.environment[0].env.NCCL_LAUNCH_ORDER_IMPLICIT == "1"'
 }
 
 test_mig_device_is_refused_before_anything_moves() {

@@ -1,6 +1,6 @@
 /* Exchanges over two communicators, on the fake NCCL, which runs a group's
- * communicators one after the other as NCCL does before 2.26.2: four ranks on
- * two nodes whose first peers make a cycle. */
+ * communicators one after the other as NCCL does before 2.26.2, and one group
+ * at a time: four ranks on two nodes whose first peers make a cycle. */
 #include "cuda/nccl/nccl_wire.h"
 
 #include <stdlib.h>
@@ -151,5 +151,14 @@ TEST(test_nccl_wire_cycle_of_first_peers_hangs_in_one_group)
 
 TEST(test_nccl_wire_groups_of_their_own_end_the_same_cycle)
 {
+    ck_assert_uint_eq(run(true), 0);
+}
+
+TEST(test_nccl_wire_orders_its_groups_where_nccl_does_not)
+{
+    setenv("NCCL_FAKE_VERSION", "22501", 1);
+    ck_assert_uint_eq(run(true), 0);
+    unsetenv("NCCL_FAKE_VERSION");
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "0", 1);
     ck_assert_uint_eq(run(true), 0);
 }

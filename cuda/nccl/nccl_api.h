@@ -18,8 +18,6 @@
     X(CommSplit)                                                               \
     X(CommGetAsyncError)                                                       \
     X(CommAbort)                                                               \
-    X(CommFinalize)                                                            \
-    X(CommDestroy)                                                             \
     X(GroupStart)                                                              \
     X(GroupEnd)                                                                \
     X(Send)                                                                    \

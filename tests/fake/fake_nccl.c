@@ -355,14 +355,3 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     }
     return ncclSuccess;
 }
-
-ncclResult_t ncclCommFinalize(ncclComm_t comm)
-{
-    (void)comm;
-    return ncclSuccess;
-}
-
-ncclResult_t ncclCommDestroy(ncclComm_t comm)
-{
-    return ncclCommAbort(comm);
-}

@@ -11,9 +11,8 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "common/procstat.h"
-#include "cuda/device/device.h"
 #include "cuda/device/methods.h"
+#include "cuda/device/place.h"
 
 /* A communicator's asynchronous error, if any; *busy while NCCL works on it. */
 static enum rf_status comm_state(struct rf_nccl_comms *comms, ncclComm_t comm,
@@ -91,40 +90,34 @@ static enum rf_status settle(struct rf_nccl_comms *comms, const char *what,
     return status;
 }
 
-/* Location of this rank, to detect ranks that share a device. */
-struct rank_place {
-    char boot_id[RF_BOOT_ID_SIZE]; /* of the machine, not the node */
-    char bus[32];
+/* What ranks tell one another first. */
+struct greeting {
+    struct rf_device_place place;
     int version;
 };
 
 /* Checks that all ranks have one version of NCCL. Several ranks on one device
  * pass NCCL's duplicate check only if each looks like a separate host. That is
  * right for tests and wrong for timings. */
-static enum rf_status settle_places(struct rf_nccl_comms *comms,
-                                    struct rf_err *err)
+static enum rf_status greet(struct rf_nccl_comms *comms, struct rf_err *err)
 {
     const struct rf_method_env *env = comms->env;
     const uint32_t n = env->plan->world->n_ranks;
-    struct rank_place mine = {.version = comms->nccl->version};
-    struct rank_place *all = rf_xcalloc(n, sizeof(*all));
+    struct greeting mine = {.version = comms->nccl->version};
+    struct greeting *all = rf_xcalloc(n, sizeof(*all));
     bool shared = false;
-    enum rf_status status = RF_OK;
-    rf_procstat_boot_id(mine.boot_id);
-    RF_CUDA_TRY(
-        err, out,
-        cudaDeviceGetPCIBusId(mine.bus, sizeof(mine.bus), rf_device_index()));
-    status = rf_share_all(env, "place", &mine, sizeof(mine), all, err);
+    enum rf_status status = rf_device_place(&mine.place, err);
+    RF_THEN(status,
+            rf_share_all(env, "greeting", &mine, sizeof(mine), all, err));
     for (uint32_t r = 0; status == RF_OK && r < n; r++) {
-        const struct rank_place *other = &all[r];
+        const struct greeting *other = &all[r];
         if (other->version != mine.version) {
             status = rf_err_set(err, RF_ERR_UNSUPPORTED,
                                 "rank %u has NCCL %d, rank %u has %d; use the "
                                 "same library on both nodes",
                                 env->rank, mine.version, r, other->version);
         } else if (r != env->rank &&
-                   strcmp(other->boot_id, mine.boot_id) == 0 &&
-                   strcmp(other->bus, mine.bus) == 0) {
+                   rf_device_is_same(&other->place, &mine.place)) {
             shared = true;
         }
     }
@@ -137,7 +130,6 @@ static enum rf_status settle_places(struct rf_nccl_comms *comms,
                     "are meaningless",
                     env->rank);
     }
-out:
     free(all);
     return status;
 }
@@ -181,7 +173,7 @@ enum rf_status rf_nccl_comms_open(struct rf_nccl_comms *comms,
         return RF_ERR_UNSUPPORTED;
     }
     config.blocking = 0;
-    status = settle_places(comms, err);
+    status = greet(comms, err);
     RF_THEN(status, exchange_id(comms, &id, err));
     if (status != RF_OK) {
         return status;

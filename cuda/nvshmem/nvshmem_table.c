@@ -5,12 +5,11 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/procstat.h"
-#include "cuda/device/device.h"
+#include "cuda/device/place.h"
 
 /* On the wire: a header, then one entry per step, then one per message. */
 struct head {
-    char boot_id[RF_BOOT_ID_SIZE], bus[32]; /* the rank's device */
+    struct rf_device_place place;
     uint64_t send_slot_bytes, recv_slot_bytes;
     uint32_t n_steps, n_entries;
 };
@@ -120,9 +119,7 @@ static bool share_device(const struct rf_blob *all, uint32_t n)
         const struct head *one = all[a].data;
         for (uint32_t b = 0; b < a; b++) {
             const struct head *other = all[b].data;
-            if (memcmp(one->boot_id, other->boot_id, sizeof(one->boot_id)) ==
-                    0 &&
-                memcmp(one->bus, other->bus, sizeof(one->bus)) == 0) {
+            if (rf_device_is_same(&one->place, &other->place)) {
                 return true;
             }
         }
@@ -209,21 +206,17 @@ enum rf_status rf_nvshmem_table_open(const struct rf_method_env *env,
 {
     struct rf_blob *all = NULL;
     struct head head;
-    enum rf_status status = RF_OK;
-    void *blob = NULL;
+    enum rf_status status;
+    void *blob;
     size_t size;
     memset(out, 0, sizeof(*out));
     memset(&head, 0, sizeof(head));
     head.send_slot_bytes = steps->send_slot_bytes;
     head.recv_slot_bytes = steps->recv_slot_bytes;
-    rf_procstat_boot_id(head.boot_id);
-    RF_CUDA_TRY(
-        err, out,
-        cudaDeviceGetPCIBusId(head.bus, sizeof(head.bus), rf_device_index()));
+    RF_TRY(rf_device_place(&head.place, err));
     blob = make_blob(steps, &head, &size);
     status = rf_share(env, blob, size, &all, err);
     RF_THEN(status, take(out, env, steps, all, err));
-out:
     rf_shared_free(env, &all);
     free(blob);
     return status;

@@ -1,11 +1,15 @@
 /* Copies by copy engines. See copy_engine.h. */
 #include "cuda/device/copy_engine.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "cuda/device/events.h"
+
+/* cudaDevAttrMaxPitch of every device. */
+#define MOST_PITCH INT_MAX
 
 static bool is_contiguous(const struct rf_slice *slice)
 {
@@ -51,6 +55,12 @@ void rf_copy_engine_add(struct rf_copy_engine_list *list,
     if (is_contiguous(slice)) {
         add_run(list, to, from, (size_t)(slice->width * slice->rows));
         part->n_runs++;
+    } else if (RF_MAX(slice->src_pitch, slice->dst_pitch) > MOST_PITCH) {
+        for (uint64_t r = 0; r < slice->rows; r++) { /* a few: 2 GiB apart */
+            add_run(list, to + r * slice->dst_pitch,
+                    from + r * slice->src_pitch, (size_t)slice->width);
+            part->n_runs++;
+        }
     } else {
         RF_PUSH(list->rows, list->n_rows, list->rows_capacity,
                 ((struct rf_engine_rows){.to = to,

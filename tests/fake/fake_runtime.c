@@ -10,6 +10,7 @@
  *   CUDA_FAKE_NODE=n            tells this node's devices from another's (ranks
  *                               get variables CUDA_* from their agents)
  */
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -226,13 +227,17 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes,
     return cudaMemcpyAsync(to, from, bytes, kind, NULL);
 }
 
+/* cudaDevAttrMaxPitch; cudaMemcpy2DAsync() in cuda_runtime_api.h refuses more. */
+#define MOST_PITCH INT_MAX
+
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
                               size_t from_pitch, size_t width, size_t rows,
                               enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     cudaError_t code = cudaSuccess;
     FAKE_ENTER(cudaMemcpy2DAsync);
-    if (width > to_pitch || width > from_pitch) {
+    if (width > to_pitch || width > from_pitch || to_pitch > MOST_PITCH ||
+        from_pitch > MOST_PITCH) {
         return fake_set_error(cudaErrorInvalidPitchValue);
     }
     for (size_t r = 0; r < rows && code == cudaSuccess; r++) {

@@ -153,6 +153,27 @@ LOOP_TEST(test_engine_copies_runs_and_rows, forked_allowed() ? 2 : 1)
     cudaStreamDestroy(stream);
 }
 
+TEST(test_engine_copies_rows_further_apart_than_a_pitch_may_be)
+{
+    struct rf_copy_engine_list list = {.n_runs = 0};
+    struct rf_slice far = slice(0, 0, 100, 2, UINT64_C(1) << 31);
+    struct rf_bases at = bases;
+    unsigned char found[200], wanted[200] = {0};
+    memset(wanted + 100, 7, 100);
+    far.dst_pitch = 100;
+    ck_assert_int_eq(cudaMalloc((void **)&at.at[0], far.src_pitch + 100), 0);
+    ck_assert_int_eq(cudaMemset(at.at[0], 0, 100), 0);
+    ck_assert_int_eq(cudaMemset(at.at[0] + far.src_pitch, 7, 100), 0);
+    rf_copy_engine_add(&list, &far, &at);
+    ck_assert_uint_eq(list.total_bytes, 200);
+    must(rf_copy_engine_run(&list, false, NULL, &err));
+    ck_assert_int_eq(
+        cudaMemcpy(found, at.at[1], sizeof(found), cudaMemcpyDeviceToHost), 0);
+    ck_assert_int_eq(memcmp(found, wanted, sizeof(found)), 0);
+    rf_copy_engine_free(&list);
+    cudaFree(at.at[0]);
+}
+
 /* See test_vmm.c. */
 NEEDS(forked_allowed())
 

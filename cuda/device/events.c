@@ -3,6 +3,7 @@
 #include "cuda/device/events.h"
 
 #include "common/clock.h"
+#include "cuda/device/device.h"
 
 int64_t rf_events_ns(cudaEvent_t begin, cudaEvent_t end)
 {
@@ -16,14 +17,14 @@ int64_t rf_events_ns(cudaEvent_t begin, cudaEvent_t end)
 
 void rf_event_free(cudaEvent_t event)
 {
-    if (event != NULL) {
+    if (event != NULL && !rf_device_abandoned()) {
         cudaEventDestroy(event);
     }
 }
 
 void rf_stream_free(cudaStream_t stream)
 {
-    if (stream != NULL) {
+    if (stream != NULL && !rf_device_abandoned()) {
         cudaStreamDestroy(stream);
     }
 }

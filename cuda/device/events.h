@@ -13,7 +13,7 @@
  * never recorded. For an event recorded again, the last record counts. */
 int64_t rf_events_ns(cudaEvent_t begin, cudaEvent_t end);
 
-/* NULL is fine. */
+/* NULL is fine. Those of an abandoned device stay (rf_device_abandon()). */
 void rf_event_free(cudaEvent_t event);
 void rf_stream_free(cudaStream_t stream);
 

@@ -22,7 +22,8 @@
  *
  * Failures: handles that do not open fail open() with the reason. The agent
  * notices a dead rank and sets env->abort. All mappings are unmapped after our
- * stream is idle and before any rank's memory is freed.
+ * streams are idle and before any rank's memory is freed. Streams that do not
+ * become idle are given up, and with them the device (rf_device_abandon()).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,11 +326,36 @@ static void tell_where(const struct ipc_state *state)
                 ranks);
 }
 
+static bool is_idle(cudaStream_t stream)
+{
+    const cudaError_t code = cudaStreamQuery(stream);
+    (void)cudaGetLastError();
+    return stream == NULL || code != cudaErrorNotReady;
+}
+
+/* Waits for our streams, up to a limit: they may wait for a peer's device. */
+static void settle(const struct ipc_state *state)
+{
+    const cudaStream_t streams[] = {state->stream, state->local, state->engine};
+    const int64_t deadline = rf_now_ns() + CLOSE_WAIT_NS;
+    for (size_t s = 0; s < RF_ARRAY_SIZE(streams); s++) {
+        while (!rf_device_abandoned() && !is_idle(streams[s])) {
+            if (rf_now_ns() > deadline) {
+                rf_device_abandon();
+            }
+            rf_sleep_until_ns(rf_now_ns() + RF_NS_PER_MS);
+        }
+    }
+}
+
+/* Settles here, because frees of others than us follow, which wait for the
+ * device, too. */
 static void ipc_abort(void *opaque)
 {
     struct ipc_state *state = opaque;
     tell_where(state);
     rf_node_memory_abort(state->shm);
+    settle(state);
 }
 
 static void free_events(struct ipc_state *state)
@@ -363,10 +389,8 @@ static void ipc_close(void *opaque)
     if (state == NULL) {
         return;
     }
-    if (state->stream != NULL) {
-        cudaStreamSynchronize(state->stream);
-    }
-    if (state->peers != NULL) {
+    settle(state);
+    if (state->peers != NULL && !rf_device_abandoned()) {
         for (uint32_t slot = 0; slot < state->shm->n_peers; slot++) {
             rf_ipc_close(&state->peers[slot]);
         }

@@ -82,7 +82,8 @@ static int64_t now_ns(void)
 
 static void pause_ns(long ns)
 {
-    const struct timespec span = {.tv_nsec = ns};
+    const struct timespec span = {.tv_sec = ns / 1000000000,
+                                  .tv_nsec = ns % 1000000000};
     nanosleep(&span, NULL);
 }
 

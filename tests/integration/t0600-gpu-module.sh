@@ -268,6 +268,15 @@ test_stuck_rank_of_ipc_is_named_by_the_others() {
         any(test("stopped after round 1 of 1, waiting for rank 1$"))))'
 }
 
+# Its streams never come to the end: the rank leaves the device as it is.
+test_stuck_device_does_not_stop_a_rank_of_ipc_from_ending() {
+    cluster '.scenarios[0] += {method: "ipc", timeout_s: 3} |
+        .launch.env += {REFIT_IPC_COPY: "kernel", FAKE_CUDA_SLOW: "0:90000000"}'
+    coord_exits 1 cluster.json
+    expect_text err 'warning: stopped after round 1 of [0-9]+, waiting for '
+    expect_no_text err 'could not stop its transfers'
+}
+
 test_failing_calls_are_reported_by_name() {
     run_fails 1 '.launch.env.FAKE_CUDA_FAIL = "cudaLaunchKernel:3:700"' \
         'cudaLaunchKernel: .*700'

@@ -91,14 +91,15 @@ static enum rf_status allocate(struct shmem_state *state, struct rf_err *err)
     phases->recv_slot_bytes = state->table.recv_slot_bytes;
     phases->send = api->nvshmem_malloc((size_t)(send + 256));
     phases->recv = api->nvshmem_malloc((size_t)(recv + 256));
-    state->words = api->nvshmem_calloc((size_t)WORDS * SLOTS * n_ranks(state),
-                                       sizeof(*state->words));
-    if (state->words == NULL || phases->send == NULL || phases->recv == NULL) {
+    if (phases->send == NULL || phases->recv == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM,
                           "the symmetric heap cannot hold %llu bytes; raise "
-                          "NVSHMEM_SYMMETRIC_SIZE or lower bucket_bytes",
+                          "NVSHMEM_SYMMETRIC_SIZE (to more than eight "
+                          "buckets) or lower bucket_bytes",
                           (unsigned long long)(send + recv));
     }
+    state->words = api->nvshmem_calloc((size_t)WORDS * SLOTS * n_ranks(state),
+                                       sizeof(*state->words));
     return RF_OK;
 }
 

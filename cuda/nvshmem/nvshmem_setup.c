@@ -1,10 +1,32 @@
 /* Starting NVSHMEM and registering arenas. See nvshmem_setup.h. */
 #include "cuda/nvshmem/nvshmem_setup.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cuda/lockstep/phases.h"
 #include "cuda/lockstep/registration.h"
+
+/* NVSHMEM's, for its heap; and our room for signals and for alignment. */
+#define DEFAULT_HEAP_BYTES (UINT64_C(1) << 30)
+#define SPARE_BYTES (UINT64_C(16) << 20)
+
+/* Sets the size of the heap, unless the user does, where the default is too
+ * small for the buckets of the refit and its yardstick, sent and received. A
+ * heap in virtual memory management grows and ignores it. */
+static void size_heap(const struct rf_method_env *env)
+{
+    const uint64_t buckets = UINT64_C(2) * 2 * RF_BUFFER_SLOTS;
+    const uint64_t bytes =
+        buckets * env->plan->spec->bucket_bytes + SPARE_BYTES;
+    char text[24];
+    if (bytes > DEFAULT_HEAP_BYTES) {
+        snprintf(text, sizeof(text), "%" PRIu64, bytes);
+        setenv("NVSHMEM_SYMMETRIC_SIZE", text, 0);
+    }
+}
 
 /* Distributes rank 0's unique ID. */
 static enum rf_status exchange_id(struct rf_nvshmem_setup *setup,
@@ -22,6 +44,7 @@ static enum rf_status start(struct rf_nvshmem_setup *setup,
                             const struct rf_method_env *env, struct rf_err *err)
 {
     struct rf_nvshmem_attr attr;
+    size_heap(env);
     RF_TRY(rf_nvshmem_started() ? RF_OK : exchange_id(setup, env, err));
     memset(&attr, 0, sizeof(attr));
     attr.version = RF_NVSHMEM_VERSION(sizeof(attr));

@@ -6,7 +6,8 @@
  *
  *   - initialisation is collective, needs a device and version 1 structures;
  *   - nvshmem_malloc, nvshmem_free and finalize are collective, sizes agree,
- *     and a heap that is full gives NULL;
+ *     and a heap that is full gives NULL, but nvshmem_calloc ends the process
+ *     (allocate_symmetric_memory() in mem_heap.cpp);
  *   - device memory outside the heap can be registered once, and no two such
  *     buffers overlap;
  *   - a put goes from a symmetric object or a registered buffer to the address
@@ -24,7 +25,8 @@
  *     nvshmemi_mps_sync_gpu_on_stream() in barrier_on_stream.cpp);
  *   - those have no error codes: an error ends the process.
  *
- *   NVSHMEM_SYMMETRIC_SIZE=bytes        of the heap (default 1 GiB)
+ *   NVSHMEM_SYMMETRIC_SIZE=bytes        of the heap (default 1 GiB), which does
+ *                                       not grow (NVSHMEM_DISABLE_CUDA_VMM)
  *   FAKE_NVSHMEM_FAIL=call:count:code   the count-th such call returns code (or
  *                                       NULL), or ends the process
  *   FAKE_NVSHMEM_HANG=pe:count          the count-th barrier or wait for a
@@ -280,6 +282,7 @@ static bool open_heaps(void)
     self.heap_bytes =
         text != NULL ? (size_t)strtoull(text, NULL, 10) : (size_t)1 << 30;
     self.used = 0;
+    fake_cuda_trace("heap 0 %zu", self.heap_bytes);
     good = cudaMalloc((void **)&self.heap[self.rank], self.heap_bytes) ==
                cudaSuccess &&
            cudaIpcGetMemHandle(&m->pe[self.rank].heap, self.heap[self.rank]) ==
@@ -381,9 +384,10 @@ void *nvshmem_malloc(size_t bytes)
 void *nvshmem_calloc(size_t count, size_t size)
 {
     void *at = nvshmem_malloc(count * size);
-    if (at != NULL) {
-        (void)cudaMemset(at, 0, count * size);
+    if (at == NULL) {
+        end_process("nvshmem_calloc", "the symmetric heap is full");
     }
+    (void)cudaMemset(at, 0, count * size);
     meet(); /* zero everywhere before any PE signals */
     return at;
 }

@@ -7,6 +7,7 @@
  *   record E S, wait S E   an event on a stream
  *   launch S BLOCKS        a kernel
  *   send S PEER BYTES, recv S PEER BYTES   of NCCL, PEER: a rank of NCCL
+ *   heap 0 BYTES           of NVSHMEM
  *   put PEER BYTES, put_registered PEER BYTES   of NVSHMEM, by the source: a
  *                          symmetric object or a registered buffer
  *   memory 1 BYTES, memory 0 0   ncclMemAlloc, ncclMemFree

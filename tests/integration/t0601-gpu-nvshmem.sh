@@ -86,8 +86,25 @@ test_missing_nvshmem_is_refused_by_name() {
 
 test_small_symmetric_heap_is_named() {
     run_fails 1 '.scenarios[0].method = "nvshmem" |
-        .launch.env.NVSHMEM_SYMMETRIC_SIZE = "4096"' \
+        .launch.env.NVSHMEM_SYMMETRIC_SIZE = "256"' \
         'symmetric heap cannot hold [0-9]+ bytes; raise NVSHMEM'
+}
+
+# Two slots each way, of the refit and of its yardstick.
+test_symmetric_heap_of_eight_buckets_is_enough() {
+    verifies 1 '.scenarios[0] += {method: "nvshmem", bucket_bytes: 16384} |
+        .launch.env.NVSHMEM_SYMMETRIC_SIZE = "139264"'
+    cluster '.scenarios[0] += {method: "nvshmem", bucket_bytes: 16384,
+            yardstick: true} | .launch.env.NVSHMEM_SYMMETRIC_SIZE = "81920"'
+    coord_exits 1 cluster.json -o small
+    expect_text err 'for the yardstick.*symmetric heap cannot hold [0-9]+ bytes'
+}
+
+test_symmetric_heap_is_sized_for_the_buckets() {
+    verifies 1 '.scenarios[0] += {method: "nvshmem", bucket_bytes: 268435456} |
+        .launch.env.FAKE_CUDA_TRACE = "'"$PWD/trace"'"'
+    awk '$2 == "heap" { n++; bad += $4 < 8 * 268435456 }
+        END { exit bad || n == 0 }' trace || fail "$(grep ' heap ' trace)"
 }
 
 test_nvshmem_that_does_not_start_is_named() {

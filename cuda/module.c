@@ -120,10 +120,14 @@ static void describe_health(int cuda_device, struct rf_module_device *out)
     const struct rf_nvml *nvml = rf_nvml_load(NULL);
     rf_nvml_device_t device = rf_nvml_device(cuda_device);
     unsigned long long errors = 0, reasons = 0;
+    struct rf_err why = {.text = ""};
     out->processes = UINT32_MAX;
     out->foreign_bytes = out->ecc_errors = UINT64_MAX;
     out->slowed[0] = '\0';
     out->dmabuf = shares_by_dmabuf(cuda_device);
+    if (rf_nvml_check_device(cuda_device, &why) != RF_OK) {
+        snprintf(out->why, sizeof(out->why), "%.250s", why.text);
+    }
     if (nvml == NULL || device == NULL) {
         return;
     }

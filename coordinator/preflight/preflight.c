@@ -44,15 +44,37 @@ static enum rf_status check_method(const struct rf_scenario *scenario,
             : "");
 }
 
+/* Slot n uses GPU n, or, where slots share GPUs, n modulo their number. */
+static enum rf_status check_each_gpu(const struct rf_scenario *scenario,
+                                     const struct rf_msg_hello *hello,
+                                     uint32_t node, struct rf_err *err)
+{
+    const struct rf_world *world = scenario->world;
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        const struct rf_rank *rank = &world->ranks[r];
+        const char *why = hello->n_gpus > 0 && rank->node == node
+                              ? hello->gpus[rank->slot % hello->n_gpus].why
+                              : NULL;
+        if (why != NULL) {
+            return rf_err_set(
+                err, RF_ERR_UNSUPPORTED, "method %s cannot be used on %s: %s",
+                scenario->spec->method, host_of(scenario, node), why);
+        }
+    }
+    return RF_OK;
+}
+
 static enum rf_status check_gpus(const struct rf_scenario *scenario,
                                  const struct rf_msg_hello *const *hellos,
                                  uint32_t node, struct rf_err *err)
 {
     const size_t gpus = hellos[node]->n_gpus;
     const uint32_t slots = rf_scenario_node_slots(scenario, node);
-    if (!rf_scenario_on_device(scenario) || gpus >= slots ||
-        rf_config_shares_gpus(scenario->config)) {
+    if (!rf_scenario_on_device(scenario)) {
         return RF_OK;
+    }
+    if (gpus >= slots || rf_config_shares_gpus(scenario->config)) {
+        return check_each_gpu(scenario, hellos[node], node, err);
     }
     return rf_err_set(err, RF_ERR_UNSUPPORTED,
                       "%s has %zu GPU%s for %u slot%s; each needs one",

@@ -64,10 +64,12 @@ enum rf_status rf_device_ready(struct rf_err *err)
     if (code != cudaSuccess || count <= 0) {
         return rf_device_why_none(code, err);
     }
-    for (int i = 0; i < count; i++) {
-        RF_TRY(rf_nvml_check_device(i, err));
+    while (count-- > 0) { /* the reason, if any, is that of the first */
+        if (rf_nvml_check_device(count, err) == RF_OK) {
+            return RF_OK;
+        }
     }
-    return RF_OK;
+    return RF_ERR_UNSUPPORTED;
 }
 
 /* Slot n is device n. Tests may let ranks share devices; that makes timings

@@ -112,8 +112,8 @@ enum rf_status rf_device_verify(const struct rf_device_content *content,
                                 struct rf_verify_counts *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
-/* RF_OK when the node has devices and methods can use each of them whole;
- * otherwise the error says why not. */
+/* RF_OK when the node has a device that methods can use whole; otherwise the
+ * error says why not. */
 enum rf_status rf_device_ready(struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -129,7 +129,8 @@ enum rf_status rf_nvml_check_device(int cuda_device, struct rf_err *err)
     if (table.DeviceGetMigMode(device, &now, &after_reset) == 0 && now == 1) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
                           "GPU %d is split by MIG: CUDA IPC and NCCL do not "
-                          "work between ranks; use whole GPUs",
+                          "work between ranks; use whole GPUs, chosen by "
+                          "CUDA_VISIBLE_DEVICES in launch.env",
                           cuda_device);
     }
     if (table.DeviceGetComputeMode(device, &mode) == 0 &&

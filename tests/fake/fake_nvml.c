@@ -4,7 +4,7 @@
  *
  *   FAKE_NVML_FOREIGN=bytes    in use by another process
  *   FAKE_NVML_PROCESSES=0      the driver does not report processes
- *   FAKE_NVML_MIG=1            every device is split by MIG
+ *   FAKE_NVML_MIG=n            devices that are split by MIG, as bits
  *   FAKE_NVML_COMPUTE_MODE=n   as nvidia-smi sets it
  *   FAKE_NVML_ECC=n            uncorrected errors of every device
  *   FAKE_NVML_SLOWED=n         reasons for low clocks, as bits
@@ -12,6 +12,7 @@
  *   FAKE_NVML_NVLINK=1         it has NVLinks; queries raise their counters
  */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,9 @@
 
 #define CONTEXT_BYTES (300ull << 20)
 #define NOT_SUPPORTED 3
+#define MOST_DEVICES 64
+
+static char devices[MOST_DEVICES]; /* their addresses are the handles */
 
 static unsigned long long number(const char *name, unsigned long long otherwise)
 {
@@ -64,9 +68,13 @@ int nvmlSystemGetDriverVersion(char *out, unsigned size)
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, rf_nvml_device_t *out);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, rf_nvml_device_t *out)
 {
-    static char device;
-    *out = (rf_nvml_device_t)(void *)&device;
-    return strlen(bus) > 0 ? 0 : 2;
+    unsigned node, bus_number; /* of fake_runtime.c */
+    if (sscanf(bus, "%x:%x:", &node, &bus_number) != 2 || bus_number == 0 ||
+        bus_number > MOST_DEVICES) {
+        return 2;
+    }
+    *out = (rf_nvml_device_t)(void *)&devices[bus_number - 1];
+    return 0;
 }
 
 int nvmlDeviceGetMemoryInfo_v2(rf_nvml_device_t device,
@@ -110,8 +118,8 @@ int nvmlDeviceGetMigMode(rf_nvml_device_t device, unsigned *now,
 int nvmlDeviceGetMigMode(rf_nvml_device_t device, unsigned *now,
                          unsigned *after_reset)
 {
-    (void)device;
-    *now = *after_reset = (unsigned)number("FAKE_NVML_MIG", 0);
+    const long index = (const char *)(const void *)device - devices;
+    *now = *after_reset = number("FAKE_NVML_MIG", 0) >> index & 1;
     return 0;
 }
 

@@ -362,10 +362,17 @@ test_environment_names_devices_driver_and_library() {
 }
 
 test_mig_device_is_refused_before_anything_moves() {
-    cluster '.launch.env.FAKE_NVML_MIG = "1"'
+    cluster '.launch.env.FAKE_NVML_MIG = "129"'
     coord_exits 4 cluster.json
     expect_json "$(result s)" '.iterations == []'
-    expect_text err 'split by MIG'
+    expect_text err 'method nccl cannot be used on localhost: GPU 0 is split by MIG'
+}
+
+# Slots 0 to 5 have whole ones.
+test_mig_device_that_no_slot_uses_does_not_matter() {
+    verifies 1 '.launch.env.FAKE_NVML_MIG = "128"'
+    expect_json "$(result s)" '.environment[0].gpus | map(has("why")) ==
+        [false, false, false, false, false, false, false, true]'
 }
 
 test_busy_device_is_named() {

@@ -96,7 +96,8 @@
       "that ECC could not correct since the driver was loaded")                \
     F(S, TEXT, slowed, OPTIONAL, 1, 127, "what takes clocks from it")          \
     F(S, BOOL, dmabuf, OPTIONAL, 0, 0,                                         \
-      "adapters can reach its memory as a dma-buf")
+      "adapters can reach its memory as a dma-buf")                            \
+    F(S, TEXT, why, OPTIONAL, 1, 255, "why no method can use it")
 
 #define RF_RDMA_FIELDS(F, S)                                                   \
     F(S, U32, adapters, REQUIRED, 0, 65535, "in /sys/class/infiniband")        \

@@ -12,7 +12,7 @@
 #include "transport/method/method.h"
 #include "transport/method/ucx_wire.h"
 
-#define RF_MODULE_ABI 10
+#define RF_MODULE_ABI 11
 #define RF_MODULE_SYMBOL "rf_cuda_module"
 
 #define RF_MODULE_MAX_DEVICES 32
@@ -28,6 +28,7 @@ struct rf_module_device {
                             /* UINT64_MAX: unknown */
     char slowed[96];        /* what lowers its clocks; "": nothing known */
     bool dmabuf;            /* its memory can be exported as a dma-buf */
+    char why[256];          /* why methods cannot use it; else empty */
 };
 
 /* The module's findings on the node; texts are empty where there is nothing. */

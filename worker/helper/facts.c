@@ -304,6 +304,7 @@ static void list_gpus(const struct rf_module_facts *found,
             .ecc_errors = device->ecc_errors,
             .slowed = text_or_null(device->slowed),
             .dmabuf = device->dmabuf && kernel_takes_dmabuf,
+            .why = text_or_null(device->why),
         };
     }
 }

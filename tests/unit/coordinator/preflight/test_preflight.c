@@ -30,6 +30,7 @@ struct node {
     const char *method, *why; /* why it cannot use that method; NULL: it can */
     const char *boot_id, *nccl;
     size_t gpus;
+    size_t split_gpu; /* by number from 1; 0: none */
     uint64_t memory;
     struct rf_msg_memory_limit limits[3];
     size_t n_limits;
@@ -62,6 +63,9 @@ static void add(uint32_t at, struct node node)
            sizeof(node.limits[0]) * node.n_limits);
     hello.gpus = make_gpus(node.gpus);
     hello.n_gpus = node.gpus;
+    if (node.split_gpu > 0) {
+        hello.gpus[node.split_gpu - 1].why = rf_xstrdup("GPU split");
+    }
     if (node.nccl != NULL) {
         hello.nccl = rf_xcalloc(1, sizeof(*hello.nccl));
         hello.nccl->version = rf_xstrdup(node.nccl);
@@ -241,6 +245,26 @@ TEST(test_preflight_wants_a_gpu_for_each_slot)
     add(LAB_B, (struct node){.method = "nccl", .boot_id = "y", .gpus = 1});
     ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
     ck_assert_str_eq(err.text, "b has 1 GPU for 2 slots; each needs one");
+    destroy();
+}
+
+/* Two slots of b have whole GPUs, or one has none. */
+TEST(test_preflight_refuses_a_gpu_that_cannot_be_used_only_if_a_slot_has_it)
+{
+    create(", \"method\": \"nccl\"");
+    add(LAB_A, (struct node){.method = "nccl", .boot_id = "x", .gpus = 2});
+    add(LAB_B,
+        (struct node){
+            .method = "nccl", .boot_id = "y", .gpus = 3, .split_gpu = 3});
+    ck_assert_int_eq(check(), RF_OK);
+    destroy();
+    create(", \"method\": \"nccl\"");
+    add(LAB_A, (struct node){.method = "nccl", .boot_id = "x", .gpus = 2});
+    add(LAB_B,
+        (struct node){
+            .method = "nccl", .boot_id = "y", .gpus = 3, .split_gpu = 2});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "method nccl cannot be used on b: GPU split");
     destroy();
 }
 

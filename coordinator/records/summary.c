@@ -122,7 +122,8 @@ struct of_ranks {
     size_t n;
 };
 
-static const char *const stages[] = {"before", "prepared", "refit", "after"};
+static const char *const stages[] = {"before", "opened", "prepared", "refit",
+                                     "after"};
 
 struct rank_memory {
     struct of_ranks peak, stages[RF_ARRAY_SIZE(stages)];

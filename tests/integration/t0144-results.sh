@@ -40,11 +40,12 @@ record_everything() {
     cd "$work/runs" || exit
 }
 
-# Before weights have memory, ready, after refits, at the end.
+# Before weights have memory, opened, ready, after refits, at the end.
 test_memory_is_reported_by_stage_with_means_over_ranks() {
     record_everything
     expect_json "$(echo ok/*/quantized.json)" '.memory | length == 8 and
         all(.[].stages; .before_bytes > 0 and
+            .opened_bytes > .before_bytes and
             .prepared_bytes > .before_bytes + 1000000 and
             .refit_bytes > .before_bytes and .after_bytes > .before_bytes)'
     expect_json "$(echo ok/*/quantized.json)" '

@@ -337,6 +337,18 @@ test_device_memory_is_the_process_s_own() {
     expect_json "$(result s)" '.bound.resource | test("GPU")'
 }
 
+# Four buffers of a bucket; with the yardstick eight.
+test_memory_of_the_yardstick_is_told_from_the_refit_s() {
+    cluster '.scenarios[0] += {yardstick: true, name: "s-with"} |
+        .scenarios += [.scenarios[0] + {yardstick: false, name: "s-without"}]'
+    [ -n "${RF_TSAN-}" ] && return
+    coord_exits 0 cluster.json
+    expect_json "$(result s-with)" '.memory |
+        all(.stages | .prepared_bytes > .opened_bytes + 16384)'
+    expect_json "$(result s-without)" '.memory |
+        all(.stages | .prepared_bytes == .opened_bytes)'
+}
+
 test_device_memory_without_process_figures_is_the_difference() {
     cluster '.launch.env += {FAKE_NVML_FOREIGN: "1000000000",
         FAKE_NVML_PROCESSES: "0"}'

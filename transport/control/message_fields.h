@@ -388,6 +388,8 @@
 #define RF_MEMORY_STAGES_FIELDS(F, S)                                          \
     F(S, U64, before_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                     \
       "before memory for weights")                                             \
+    F(S, U64, opened_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                     \
+      "the refit's method open, its yardstick's not yet")                      \
     F(S, U64, prepared_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                   \
       "ready to refit, a checkpoint read")                                     \
     F(S, U64, refit_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                      \

@@ -564,6 +564,9 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
     RF_THEN(status, open_method(attempt, err));
     RF_THEN(status, prepare_quantizer(attempt, err));
     opened_ns = rf_now_ns();
+    if (status == RF_OK) {
+        rf_rank_attempt_note_memory(attempt, &attempt->stages.opened_bytes);
+    }
     RF_THEN(status, open_yardstick(attempt, err));
     connected_ns = rf_now_ns();
     if (status != RF_OK) {

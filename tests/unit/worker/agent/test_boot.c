@@ -12,7 +12,7 @@
     ", \"candidates\": [{\"address\": \"10.0.0.1\", \"port\": 4000}, "         \
     "{\"address\": \"fd00::1\", \"port\": 4001}]"
 #define GOOD                                                                   \
-    START_OF("[1, 8]")                                                         \
+    START_OF("[1, 9]")                                                         \
     CANDIDATES ", \"psk\": \"" KEY "\", \"env\": {\"A\": \"b\"}, "             \
                "\"limits\": {\"lease_dead_ms\": 700}}"
 
@@ -57,7 +57,7 @@ TEST(test_a_boot_without_a_launcher_has_no_key)
 {
     struct rf_boot boot;
     struct rf_err err = {.text = ""};
-    assert_ok(read_text(START_OF("[8, 8]") ", \"psk\": null}", &boot, &err),
+    assert_ok(read_text(START_OF("[9, 9]") ", \"psk\": null}", &boot, &err),
               err);
     ck_assert(!boot.has_psk);
     ck_assert_uint_eq(boot.message.n_candidates, 0);
@@ -76,17 +76,17 @@ TEST(test_the_key_does_not_stay_in_the_message)
 static const struct {
     const char *text, *why;
 } bad[] = {
-    {START_OF("[9, 10]") "}",
-     "the coordinator speaks protocol 9 to 10, this worker 8 to 8"},
+    {START_OF("[10, 11]") "}",
+     "the coordinator speaks protocol 10 to 11, this worker 9 to 9"},
     {START_OF("[0, 1]") "}",
-     "the coordinator speaks protocol 0 to 1, this worker 8 to 8"},
-    {START_OF("[8]") "}", "BOOT: $.protocol: must be a list of two versions"},
+     "the coordinator speaks protocol 0 to 1, this worker 9 to 9"},
+    {START_OF("[9]") "}", "BOOT: $.protocol: must be a list of two versions"},
     {START_OF(
-         "[8, 8]") ", \"psk\": \"zz112233445566778899aabbccddeeff0011223344"
+         "[9, 9]") ", \"psk\": \"zz112233445566778899aabbccddeeff0011223344"
                    "5566778899aabbccddeeff\"}",
      "BOOT: $.psk: must be hexadecimal"},
-    {START_OF("[8, 8]") CANDIDATES "}", "BOOT: $.candidates: needs a key"},
-    {START_OF("[8, 8]") ", \"shared\": {\"token\": \"../x\", \"nodes\": 2, "
+    {START_OF("[9, 9]") CANDIDATES "}", "BOOT: $.candidates: needs a key"},
+    {START_OF("[9, 9]") ", \"shared\": {\"token\": \"../x\", \"nodes\": 2, "
                         "\"folders\": []}}",
      "BOOT: $.shared.token: must be hexadecimal"},
 };

@@ -310,6 +310,34 @@ LOOP_TEST(test_simulate_moves_groups_like_single_ops, 2)
     }
 }
 
+/* A chain of two nodes whose chunks are whole tensors: the first node takes in
+ * one group while it passes on another, if two may be under way. */
+TEST(test_simulate_overlaps_the_groups_in_flight)
+{
+    const uint32_t slots[] = {1, 1, 1};
+    double ms[2];
+    for (unsigned i = 0; i < 2; i++) {
+        AUTO_FREE char *scenario = rf_xasprintf(
+            "{'mode': 'disaggregated', 'train': {'nodes': ['n0']}, 'infer': "
+            "{'dp': 2, 'nodes': ['n1', 'n2']}, 'strategy': 'broadcast', "
+            "'chunk_bytes': 1000000000, 'group': {'by': 'layer', 'in_flight': "
+            "%u}}",
+            1 + i);
+        AUTO(planned) lab;
+        double exact;
+        assert_ok(lab_make(&lab,
+                           "{'megatron': {'num_layers': 32, 'hidden_size': "
+                           "512, 'num_attention_heads': 8, 'vocab_size': 512}}",
+                           scenario, slots, 3),
+                  lab.err);
+        exact = lab_time(&lab, 1e6);
+        ms[i] = lab_ms(&lab, lab.schedule, 0);
+        ck_assert_msg(ms[i] >= 0.85 * exact && ms[i] <= 1.15 * exact,
+                      "%s: %.4f ms instead of %.4f", scenario, ms[i], exact);
+    }
+    ck_assert_double_ge(ms[0] / ms[1], 1.2);
+}
+
 /* Gathering and spreading by turns, beside the same op by op. */
 TEST(test_simulate_takes_turns_with_broadcasts)
 {

@@ -185,6 +185,18 @@ static void join_slices(struct rf_tensor_groups *out)
     out->n_slices = kept;
 }
 
+static void list_groups(struct rf_tensor_groups *out)
+{
+    size_t slice = 0;
+    out->first = rf_xcalloc((size_t)out->n + 1, sizeof(*out->first));
+    for (uint32_t g = 0; g <= out->n; g++) {
+        while (slice < out->n_slices && out->slices[slice].group < g) {
+            slice++;
+        }
+        out->first[g] = slice;
+    }
+}
+
 void rf_tensor_groups_make(const struct rf_plan *plan,
                            struct rf_tensor_groups *out)
 {
@@ -212,30 +224,25 @@ void rf_tensor_groups_make(const struct rf_plan *plan,
     free(items);
     qsort(out->slices, out->n_slices, sizeof(*out->slices), by_group);
     join_slices(out);
+    list_groups(out);
 }
 
 void rf_tensor_groups_free(struct rf_tensor_groups *groups)
 {
     free(groups->slices);
+    free(groups->first);
     *groups = (struct rf_tensor_groups){.n = 0};
 }
 
-/* The first slice of a family in a group. */
-static size_t first_slice(const struct rf_tensor_groups *groups, uint32_t group,
-                          uint32_t family)
+bool rf_tensor_groups_have(const struct rf_tensor_groups *groups,
+                           uint32_t group, uint32_t family)
 {
-    size_t low = 0, high = groups->n_slices;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const struct rf_group_slice *slice = &groups->slices[middle];
-        if (slice->group < group ||
-            (slice->group == group && slice->family < family)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    size_t slice = groups->n > 0 ? groups->first[group] : 0;
+    const size_t end = groups->n > 0 ? groups->first[group + 1] : 0;
+    while (slice < end && groups->slices[slice].family != family) {
+        slice++;
     }
-    return low;
+    return groups->n == 0 || slice < end;
 }
 
 bool rf_tensor_groups_part(const struct rf_tensor_groups *groups,
@@ -247,11 +254,10 @@ bool rf_tensor_groups_part(const struct rf_tensor_groups *groups,
         *out = *box;
         return (*at)++ == 0;
     }
-    size_t slice = *at > 0 ? *at : first_slice(groups, group, family);
-    for (; slice < groups->n_slices && groups->slices[slice].group == group &&
-           groups->slices[slice].family == family;
-         slice++) {
-        if (rf_box_intersect(&groups->slices[slice].box, box, out)) {
+    for (size_t slice = RF_MAX(groups->first[group], *at);
+         slice < groups->first[group + 1]; slice++) {
+        if (groups->slices[slice].family == family &&
+            rf_box_intersect(&groups->slices[slice].box, box, out)) {
             *at = slice + 1;
             return true;
         }

@@ -21,7 +21,8 @@ struct rf_tensor_groups {
     struct rf_group_slice *slices; /* by group, family, box; disjoint, together
                                       all tensors */
     size_t n_slices, capacity;
-    uint32_t n; /* groups; 0: the refit is not cut */
+    size_t *first; /* slice of each group; at the end, n_slices */
+    uint32_t n;    /* groups; 0: the refit is not cut */
 };
 
 /* Forms the groups of a plan's scenario. A layer is what has one number in the
@@ -31,6 +32,10 @@ struct rf_tensor_groups {
 void rf_tensor_groups_make(const struct rf_plan *plan,
                            struct rf_tensor_groups *out);
 void rf_tensor_groups_free(struct rf_tensor_groups *groups);
+
+/* Whether a group has tensors of a family; without groups, it has. */
+bool rf_tensor_groups_have(const struct rf_tensor_groups *groups,
+                           uint32_t group, uint32_t family);
 
 /* The parts of a box that are in a group, one per call; *at begins as 0. False
  * after the last. Without groups, the whole box is the only part. */

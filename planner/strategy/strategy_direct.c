@@ -33,13 +33,26 @@ static void start_walk(struct group_walk *walk,
     rf_plan_walk_start(&walk->walk, builder->plan);
 }
 
+/* The next transfer of a family with tensors in the group; NULL: none. */
+static const struct rf_transfer *next_transfer(struct rf_plan_walk *walk,
+                                               const struct rf_builder *builder)
+{
+    while (rf_plan_walk_step(walk)) {
+        if (rf_tensor_groups_have(builder->groups, builder->group,
+                                  walk->layout->pieces[walk->piece].family)) {
+            return rf_plan_walk_transfer(walk);
+        }
+    }
+    return NULL;
+}
+
 /* The transfer of the next part; NULL after the last, which ends the walk. */
 static const struct rf_transfer *walk_next(struct group_walk *walk)
 {
     while (walk->transfer == NULL ||
            !rf_builder_part(walk->builder, walk->transfer->family,
                             &walk->transfer->box, &walk->at, &walk->box)) {
-        walk->transfer = rf_plan_walk_next(&walk->walk);
+        walk->transfer = next_transfer(&walk->walk, walk->builder);
         walk->at = 0;
         if (walk->transfer == NULL) {
             rf_plan_walk_end(&walk->walk);

@@ -195,9 +195,9 @@ TEST(test_predict_crossover_follows_the_calibration)
         ck_assert_double_eq_tol(row.crossover.scan_gbytes_per_s, 1, 1e-9);
         ck_assert_uint_eq(row.crossover.n_ranks, 2);
     }
-    /* (1.6 + 24 p) / 1 = 1 / 0.5, to which the simulation adds 3 % for the
-     * first job; with the factor, 1.6 alone is too much */
-    ck_assert_double_eq_tol(share[0], 0.4 / 24, 0.003);
+    /* (1.1 + 21 p) / 1 = 1 / 0.5, to which the simulation adds 3 % for the
+     * first job; with the factor, 1.1 alone is too much */
+    ck_assert_double_eq_tol(share[0], 0.9 / 21, 0.003);
     ck_assert(share[1] == 0 && share[2] == 0);
     rf_capacities_free(&input.links);
 }

@@ -17,6 +17,9 @@ test_phases_and_handles_take_what_their_constants_say() {
     # Of two strategies for the same refit the faster is predicted faster.
     expect_json all.json 'INDEX(.name) | map_values(.predicted_s)
         | ."m2n-deepseek-v3-h" < ."m2n-deepseek-v3" and ."m2n-235b-h" < ."m2n-235b"'
+    # Kimi-K2 over all links and stage after stage: the bounds of its authors.
+    expect_json all.json 'INDEX(.name) | map_values(.predicted_s)
+        | (."rdt-k2" / 1.25 - 1 | fabs) < 0.2 and (."rdt-k2-serial" / 5 - 1 | fabs) < 0.2'
 }
 
 test_the_page_of_published_times_is_current() {

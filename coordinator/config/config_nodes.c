@@ -9,12 +9,11 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "coordinator/config/config_fields.h"
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/nodes/names.h"
 #include "coordinator/config/nodes/slurm_job.h"
 #include "coordinator/config/paths.h"
-
-#define KEYS_MAX 16
 
 static const char *const methods[] = {"ssh", "local", "manual", "slurm", NULL};
 
@@ -46,161 +45,55 @@ static bool valid_fingerprint(const char *text)
 
 /* --- Keys ----------------------------------------------------------------- */
 
-enum field_kind {
-    FIELD_OWN, /* read by its own function */
-    FIELD_TEXT,
-    FIELD_PATH, /* on this machine */
-    FIELD_NUMBER,
-    FIELD_FLAG,
-};
-
-struct field {
-    const char *key; /* NULL: end of a table */
-    enum field_kind kind;
-    bool required;
-    size_t offset;                   /* in the table's struct */
-    uint32_t least, most;            /* bounds of a number */
-    bool (*valid)(const char *text); /* NULL: any text is valid */
-    const char *what;                /* description of a valid text */
-};
-
 #define AT(member) .offset = offsetof(struct rf_launch_config, member)
-static const struct field launch_fields[] = {
+static const struct rf_config_field launch_fields[] = {
     {.key = "method"},
-    {"worker", FIELD_TEXT, AT(worker), .valid = rf_names_valid_worker,
+    {"worker", RF_CONFIG_TEXT, AT(worker), .valid = rf_names_valid_worker,
      .what = "a name or path of a program: letters, digits and \"/._+-\" "
              "only"},
     {.key = "env"},
     {.key = "wrap"},
     {.key = "slurm"},
-    {"parallel", FIELD_NUMBER, AT(parallel), 1, 1024},
-    {"timeout_s", FIELD_NUMBER, AT(timeout_s), 1, 3600},
-    {"known_hosts", FIELD_PATH, AT(known_hosts)},
-    {"ssh_config", FIELD_PATH, AT(ssh_config)},
-    {"use_ssh_config", FIELD_FLAG, AT(use_ssh_config)},
-    {"accept_new", FIELD_FLAG, AT(accept_new)},
-    {"deploy", FIELD_FLAG, AT(deploy)},
+    {"parallel", RF_CONFIG_NUMBER, AT(parallel), 1, 1024},
+    {"timeout_s", RF_CONFIG_NUMBER, AT(timeout_s), 1, 3600},
+    {"known_hosts", RF_CONFIG_PATH, AT(known_hosts)},
+    {"ssh_config", RF_CONFIG_PATH, AT(ssh_config)},
+    {"use_ssh_config", RF_CONFIG_FLAG, AT(use_ssh_config)},
+    {"accept_new", RF_CONFIG_FLAG, AT(accept_new)},
+    {"deploy", RF_CONFIG_FLAG, AT(deploy)},
     {.key = NULL}};
 #undef AT
 
 #define AT(member) .offset = offsetof(struct rf_control_config, member)
-static const struct field control_fields[] = {
-    {"address", FIELD_TEXT, AT(address), .valid = valid_control_address,
+static const struct rf_config_field control_fields[] = {
+    {"address", RF_CONFIG_TEXT, AT(address), .valid = valid_control_address,
      .what = "\"auto\", \"stdio\" or a numeric address of this machine"},
-    {"port", FIELD_NUMBER, AT(port), 0, 65535},
+    {"port", RF_CONFIG_NUMBER, AT(port), 0, 65535},
     {.key = "port_range"},
     {.key = NULL}};
 #undef AT
 
 #define AT(member) .offset = offsetof(struct rf_node_config, member)
-static const struct field node_fields[] = {
-    {"host", FIELD_TEXT, AT(name), .required = true,
+static const struct rf_config_field node_fields[] = {
+    {"host", RF_CONFIG_TEXT, AT(name), .required = true,
      .valid = rf_names_valid_host,
      .what = "a host name: letters, digits and \"._-:\" only, no leading dash"},
-    {"hostname", FIELD_TEXT, AT(hostname), .valid = rf_names_valid_host,
+    {"hostname", RF_CONFIG_TEXT, AT(hostname), .valid = rf_names_valid_host,
      .what = "a host name"},
-    {"slots", FIELD_NUMBER, AT(slots), 1, RF_CONFIG_MAX_SLOTS,
+    {"slots", RF_CONFIG_NUMBER, AT(slots), 1, RF_CONFIG_MAX_SLOTS,
      .required = true},
-    {"port", FIELD_NUMBER, AT(port), 1, 65535},
-    {"user", FIELD_TEXT, AT(user), .valid = rf_names_valid_user,
+    {"port", RF_CONFIG_NUMBER, AT(port), 1, 65535},
+    {"user", RF_CONFIG_TEXT, AT(user), .valid = rf_names_valid_user,
      .what = "a user name"},
-    {"identity", FIELD_PATH, AT(identity)},
-    {"address", FIELD_TEXT, AT(address), .valid = numeric_address,
+    {"identity", RF_CONFIG_PATH, AT(identity)},
+    {"address", RF_CONFIG_TEXT, AT(address), .valid = numeric_address,
      .what = "a numeric address"},
-    {"host_key_sha256", FIELD_TEXT, AT(host_key_sha256),
+    {"host_key_sha256", RF_CONFIG_TEXT, AT(host_key_sha256),
      .valid = valid_fingerprint,
      .what = "a fingerprint as \"ssh-keygen -l\" prints it: \"SHA256:\" and "
              "43 digits of base64"},
     {.key = NULL}};
 #undef AT
-
-static enum rf_status read_text(const struct field *field,
-                                const struct rf_jnode *object,
-                                struct rf_config *config, const char **out,
-                                struct rf_err *err)
-{
-    const struct rf_jnode node = rf_jnode_get(object, field->key);
-    const char *text = NULL;
-    RF_TRY(rf_jnode_string(object, field->key, &text, err));
-    if (text == NULL) {
-        return RF_OK;
-    }
-    if (field->valid != NULL && !field->valid(text)) {
-        return rf_jnode_fail(&node, err, "\"%.80s\" is not %s", text,
-                             field->what);
-    }
-    *out = field->kind == FIELD_TEXT
-               ? text
-               : rf_config_keep(config, rf_paths_resolve(config->folder, text));
-    return RF_OK;
-}
-
-/* Sets the members of `out` that `object` has; the rest stays. */
-static enum rf_status read_fields(const struct field *fields,
-                                  const struct rf_jnode *object,
-                                  struct rf_config *config, void *out,
-                                  struct rf_err *err)
-{
-    const char *keys[KEYS_MAX] = {NULL};
-    for (size_t i = 0; fields[i].key != NULL; i++) {
-        keys[i] = fields[i].key;
-    }
-    RF_TRY(rf_jnode_check_keys(object, keys, err));
-    for (const struct field *field = fields; field->key != NULL; field++) {
-        void *member = (char *)out + field->offset;
-        if (field->required) {
-            RF_TRY(rf_jnode_require(object, field->key, err));
-        }
-        if (field->kind == FIELD_NUMBER) {
-            RF_TRY(rf_jnode_u32(object, field->key, field->least, field->most,
-                                member, err));
-        } else if (field->kind == FIELD_FLAG) {
-            RF_TRY(rf_jnode_bool(object, field->key, member, err));
-        } else if (field->kind != FIELD_OWN) {
-            RF_TRY(read_text(field, object, config, member, err));
-        }
-    }
-    return RF_OK;
-}
-
-/* NULL: not given. */
-static json_t *write_field(const struct field *field, const void *member)
-{
-    const char *text;
-    char *whole;
-    json_t *path;
-    switch (field->kind) {
-    case FIELD_NUMBER:
-        return *(const uint32_t *)member >= field->least
-                   ? json_integer(*(const uint32_t *)member)
-                   : NULL;
-    case FIELD_FLAG:
-        return json_boolean(*(const bool *)member);
-    case FIELD_TEXT:
-        return json_string(*(const char *const *)member);
-    case FIELD_PATH:
-        text = *(const char *const *)member;
-        whole = text != NULL ? rf_paths_absolute(".", text) : NULL;
-        path = json_string(whole);
-        free(whole);
-        return path;
-    case FIELD_OWN:
-    default:
-        return NULL;
-    }
-}
-
-static json_t *write_fields(const struct field *fields, const void *in)
-{
-    json_t *out = json_object();
-    for (; fields->key != NULL; fields++) {
-        json_t *value = write_field(fields, (const char *)in + fields->offset);
-        if (value != NULL) {
-            json_object_set_new(out, fields->key, value);
-        }
-    }
-    return out;
-}
 
 /* --- launch and control --------------------------------------------------- */
 
@@ -317,7 +210,7 @@ static enum rf_status read_launch(const struct rf_jnode *root,
     if (launch.value == NULL) {
         return RF_OK;
     }
-    RF_TRY(read_fields(launch_fields, &launch, config, how, err));
+    RF_TRY(rf_config_fields_read(launch_fields, &launch, config, how, err));
     RF_TRY(rf_jnode_choice(&launch, "method", methods, &method, err));
     RF_TRY(read_env(&launch, config, err));
     RF_TRY(read_wrap(&launch, how, err));
@@ -364,8 +257,8 @@ enum rf_status rf_config_read_launch(const struct rf_jnode *root,
     if (control.value == NULL) {
         return RF_OK;
     }
-    RF_TRY(
-        read_fields(control_fields, &control, config, &config->control, err));
+    RF_TRY(rf_config_fields_read(control_fields, &control, config,
+                                 &config->control, err));
     return read_port_range(&control, &config->control, err);
 }
 
@@ -431,8 +324,8 @@ enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
     config->slots = rf_xcalloc(count, sizeof(*config->slots));
     for (uint32_t i = 0; i < count; i++) {
         struct rf_jnode node = rf_jnode_at(&list, i);
-        enum rf_status status =
-            read_fields(node_fields, &node, config, &config->nodes[i], err);
+        enum rf_status status = rf_config_fields_read(
+            node_fields, &node, config, &config->nodes[i], err);
         RF_THEN(status, check_unique(&list, config, i, err));
         if (status != RF_OK) {
             return status;
@@ -451,7 +344,7 @@ enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
 static json_t *launch_json(const struct rf_config *config)
 {
     const struct rf_launch_config *how = &config->launch;
-    json_t *out = write_fields(launch_fields, how);
+    json_t *out = rf_config_fields_write(launch_fields, how);
     json_object_set_new(out, "method", json_string(how->method));
     if (strcmp(how->method, "local") == 0 && strchr(how->worker, '/') != NULL) {
         char *path = rf_paths_absolute(".", how->worker);
@@ -473,7 +366,7 @@ static json_t *launch_json(const struct rf_config *config)
 
 static json_t *control_json(const struct rf_control_config *control)
 {
-    json_t *out = write_fields(control_fields, control);
+    json_t *out = rf_config_fields_write(control_fields, control);
     if (control->port_first > 0) {
         json_object_del(out, "port");
         json_object_set_new(out, "port_range",
@@ -488,8 +381,8 @@ json_t *rf_config_complete(const struct rf_config *config, json_t *model,
 {
     json_t *nodes = json_array(), *out;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
-        json_array_append_new(nodes,
-                              write_fields(node_fields, &config->nodes[i]));
+        json_array_append_new(
+            nodes, rf_config_fields_write(node_fields, &config->nodes[i]));
     }
     out = json_pack("{s:s, s:o, s:o, s:o, s:o, s:[O]}", "name", config->name,
                     "launch", launch_json(config), "control",

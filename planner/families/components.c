@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
 #include "planner/families/family_rules.h"
 #include "planner/families/model_fields.h"
 #include "planner/families/model_values.h"
@@ -20,17 +21,24 @@
 
 static const char *const component_keys[] = {NULL, "mtp", "vision"};
 
+static const char *const vision_names[] = {"leave_out", "replicate", "split",
+                                           NULL};
+
 enum rf_status rf_components_read(const struct rf_jnode *model,
                                   struct rf_components *out, struct rf_err *err)
 {
-    static const char *const names[] = {"leave_out", "replicate", "split",
-                                        NULL};
     unsigned vision = RF_VISION_LEAVE_OUT;
     *out = (struct rf_components){.model = *model};
     RF_TRY(rf_jnode_bool(model, "mtp", &out->mtp, err));
-    RF_TRY(rf_jnode_choice(model, "vision", names, &vision, err));
+    RF_TRY(rf_jnode_choice(model, "vision", vision_names, &vision, err));
     out->vision = (enum rf_vision)vision;
     return RF_OK;
+}
+
+void rf_components_add_schemas(json_t *model)
+{
+    rf_schema_add(model, "mtp", rf_schema_type("boolean"));
+    rf_schema_add(model, "vision", rf_schema_words(vision_names, NULL));
 }
 
 static bool is_chosen(const struct rf_components *components,

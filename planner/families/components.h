@@ -16,6 +16,9 @@ enum rf_status rf_components_read(const struct rf_jnode *model,
                                   struct rf_components *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
+/* Adds both to the JSON Schema of a model. */
+void rf_components_add_schemas(json_t *model);
+
 /* Fails if a component is to be moved: only a table knows its tensors. */
 enum rf_status rf_components_need_table(const struct rf_components *components,
                                         struct rf_err *err) RF_MUST_CHECK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
 #include "common/text.h"
 #include "planner/model/shape_json.h"
 
@@ -60,6 +61,23 @@ void rf_model_field_add_keys(const char **keys, size_t n)
         }
     }
     keys[n] = NULL;
+}
+
+void rf_model_field_add_schemas(json_t *object)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
+        const struct rf_model_field *field = &fields[i];
+        for (size_t k = 0; k < RF_MODEL_FIELD_MAX_NAMES && field->names[k];
+             k++) {
+            rf_schema_add(object, field->names[k],
+                          field->kind == RF_MODEL_FIELD_DTYPE
+                              ? rf_schema_either(rf_dtype_schema(true),
+                                                 rf_schema_type("null"))
+                          : field->kind == RF_MODEL_FIELD_BOOL
+                              ? rf_schema_type("boolean")
+                              : rf_schema_integer(field->min, field->max));
+        }
+    }
 }
 
 json_t *rf_model_field_value(const json_t *object,

@@ -29,6 +29,9 @@ const struct rf_model_field *rf_model_field_of(const char *name);
  * for RF_MODEL_FIELD_MAX_KEYS. */
 void rf_model_field_add_keys(const char **keys, size_t n);
 
+/* Adds all spellings to the JSON Schema of an object. */
+void rf_model_field_add_schemas(json_t *object);
+
 /* The field's value in an object, under any of its spellings (`name` first),
  * and that spelling; null counts as absent. NULL: none. */
 json_t *rf_model_field_value(const json_t *object,

@@ -10,6 +10,7 @@
 #include "planner/families/model_megatron.h"
 
 #include "common/mem.h"
+#include "common/schema.h"
 #include "planner/families/components.h"
 #include "planner/families/family_table.h"
 #include "planner/families/model_describe.h"
@@ -196,13 +197,14 @@ static enum rf_status complete(const struct rf_jnode *block, json_t *config,
                                "num_query_groups");
 }
 
+static const char *const norms[] = {"RMSNorm", "LayerNorm", NULL};
+static const char *const kinds[] = {
+    "rope", "mrope", "yarn", "none", "learned_absolute", NULL};
+
 /* Norms, and the position table. */
 static enum rf_status read_variant(const struct rf_jnode *block, json_t *config,
                                    struct rf_err *err)
 {
-    static const char *const norms[] = {"RMSNorm", "LayerNorm", NULL};
-    static const char *const kinds[] = {
-        "rope", "mrope", "yarn", "none", "learned_absolute", NULL};
     struct rf_jnode rows = rf_jnode_get(block, "max_position_embeddings");
     const struct block_field positions = {"max_position_embeddings",
                                           "max_position_embeddings",
@@ -336,4 +338,27 @@ enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
     json_decref(config);
     json_decref(block.value);
     return status;
+}
+
+void rf_model_megatron_add_schemas(json_t *object)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
+        rf_schema_add(object, fields[i].key,
+                      fields[i].most == 0
+                          ? rf_schema_type("boolean")
+                          : rf_schema_integer(fields[i].least, fields[i].most));
+    }
+    rf_schema_add(object, "untie", rf_schema_type("boolean"));
+    rf_schema_add(object, "untie_embeddings_and_output_weights",
+                  rf_schema_type("boolean"));
+    rf_schema_add(object, "normalization", rf_schema_words(norms, NULL));
+    rf_schema_add(object, "position_embedding_type",
+                  rf_schema_words(kinds, NULL));
+    rf_schema_add(object, "max_position_embeddings",
+                  rf_schema_integer(1, RF_MODEL_MAX_SIZE));
+    rf_schema_add(object, "dtype", rf_dtype_schema(true));
+    rf_schema_add(object, "moe_layer_freq",
+                  rf_schema_either(rf_schema_integer(1, RF_MODEL_MAX_LAYERS),
+                                   rf_schema_list(rf_schema_integer(0, 1), 1,
+                                                  RF_MODEL_MAX_LAYERS)));
 }

@@ -10,4 +10,7 @@ enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
                                       struct rf_model *model,
                                       struct rf_err *err) RF_MUST_CHECK;
 
+/* Adds the keys of the block to the JSON Schema of an object. */
+void rf_model_megatron_add_schemas(json_t *object);
+
 #endif

@@ -57,4 +57,8 @@ enum rf_status rf_model_from_json(const struct rf_jnode *node,
                                   struct rf_model **out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
+/* The JSON Schema of inline descriptions, with the keys of all forms. It leaves
+ * open what "config" and "rules" hold. A new reference. */
+json_t *rf_model_schema(void);
+
 #endif

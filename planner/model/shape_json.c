@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "common/mem.h"
+#include "common/schema.h"
+
 enum rf_status rf_shape_from_json(const struct rf_jnode *object, uint32_t *ndim,
                                   uint64_t shape[RF_TENSOR_MAX_DIMS],
                                   struct rf_err *err)
@@ -44,4 +47,26 @@ enum rf_status rf_dtype_from_json(const struct rf_jnode *object,
     }
     return rf_jnode_fail(
         &node, err, "unknown dtype \"%.40s\"; known: " RF_DTYPE_NAMES, name);
+}
+
+json_t *rf_shape_schema(void)
+{
+    return rf_schema_list(rf_schema_integer(1, INT64_MAX), 1,
+                          RF_TENSOR_MAX_DIMS);
+}
+
+json_t *rf_dtype_schema(bool prefixed)
+{
+    static const char *const names[] = {
+#define X(name, torch, safetensors, bytes) torch, safetensors, "torch." torch,
+        RF_DTYPE_MAP(X)
+#undef X
+    };
+    json_t *list = json_array();
+    for (size_t i = 0; i < RF_ARRAY_SIZE(names); i++) {
+        if (prefixed || i % 3 != 2) {
+            json_array_append_new(list, json_string(names[i]));
+        }
+    }
+    return json_pack("{s:o}", "enum", list);
 }

@@ -20,4 +20,9 @@ enum rf_status rf_dtype_from_json(const struct rf_jnode *object,
                                   const char *key, enum rf_dtype *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
+/* The JSON Schemas of what both accept: new references. `prefixed`: also as
+ * "torch.bfloat16". */
+json_t *rf_shape_schema(void);
+json_t *rf_dtype_schema(bool prefixed);
+
 #endif

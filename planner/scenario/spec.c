@@ -14,11 +14,16 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
 #include "common/stats.h"
 #include "planner/scenario/spec_fields.h"
 
 #define NAME_MAX_BYTES 200
+#define METHOD_MAX_BYTES 32
 #define DEFAULT_ITERATIONS 5
+#define MAX_ITERATIONS 1000000
+#define RULE_MAX 10000 /* of a stop rule */
+#define MAX_S 604800
 #define MIN_BUCKET_BYTES 4096
 #define MAX_BUCKET_BYTES (UINT64_C(1) << 40)
 
@@ -110,6 +115,11 @@ static const char *method_called(const char *name, const char *memory)
     return name;
 }
 
+const char *rf_spec_method_alias(size_t i)
+{
+    return i < RF_ARRAY_SIZE(method_aliases) ? method_aliases[i].alias : NULL;
+}
+
 const char *rf_spec_method(const json_t *scenario)
 {
     const char *name = json_string_value(json_object_get(scenario, "method"));
@@ -132,13 +142,23 @@ static enum rf_status read_method(const struct rf_jnode *node, void *out,
                               &memory, err));
     if (strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                        "0123456789_-") != strlen(method) ||
-        strlen(method) > 32) {
+        strlen(method) > METHOD_MAX_BYTES) {
         return rf_jnode_wrong(&member, err,
                               "must be the name of a method: letters, digits, "
                               "\"_\" and \"-\"");
     }
     spec->method = rf_xstrdup(method_called(method, memory_names[memory]));
     return RF_OK;
+}
+
+static json_t *method_schema(void)
+{
+    return rf_schema_pattern("^[A-Za-z0-9_-]+$", METHOD_MAX_BYTES);
+}
+
+static json_t *memory_schema(void)
+{
+    return rf_schema_words(memory_names, memory_others);
 }
 
 static enum rf_status read_link_weight(const struct rf_jnode *node,
@@ -196,6 +216,15 @@ static json_t *write_balance_links(const void *in,
     return list;
 }
 
+static json_t *balance_links_schema(void)
+{
+    json_t *link = rf_schema_object();
+    rf_schema_add(link, "nics", rf_schema_integer(1, RF_NODE_NICS_MAX));
+    rf_schema_add(link, "weight", rf_schema_integer(1, RF_LINK_WEIGHT_MAX));
+    rf_schema_require(link, "weight");
+    return rf_schema_list(link, 1, UINT32_MAX);
+}
+
 /* A number, or a stop rule. */
 static enum rf_status read_iterations(const struct rf_jnode *node, void *out,
                                       const struct rf_spec_nodes *nodes,
@@ -208,8 +237,8 @@ static enum rf_status read_iterations(const struct rf_jnode *node, void *out,
     (void)nodes;
     if (rule.value == NULL || json_is_number(rule.value)) {
         spec->iterations = DEFAULT_ITERATIONS;
-        return rf_jnode_u32(node, "iterations", 1, 1000000, &spec->iterations,
-                            err);
+        return rf_jnode_u32(node, "iterations", 1, MAX_ITERATIONS,
+                            &spec->iterations, err);
     }
     if (!json_is_object(rule.value)) {
         return rf_jnode_wrong(&rule, err,
@@ -220,19 +249,33 @@ static enum rf_status read_iterations(const struct rf_jnode *node, void *out,
     RF_TRY(rf_jnode_check_keys(&rule, keys, err));
     RF_TRY(rf_jnode_require(&rule, "max", err));
     RF_TRY(rf_jnode_require(&rule, "ci_percent", err));
-    RF_TRY(rf_jnode_u32(&rule, "min", RF_STATS_INTERVAL_SAMPLES, 10000,
+    RF_TRY(rf_jnode_u32(&rule, "min", RF_STATS_INTERVAL_SAMPLES, RULE_MAX,
                         &spec->min_iterations, err));
-    RF_TRY(rf_jnode_u32(&rule, "max", RF_STATS_INTERVAL_SAMPLES, 10000,
+    RF_TRY(rf_jnode_u32(&rule, "max", RF_STATS_INTERVAL_SAMPLES, RULE_MAX,
                         &spec->iterations, err));
     RF_TRY(rf_jnode_number(&rule, "ci_percent", 0.01, 100, &spec->ci_percent,
                            err));
-    RF_TRY(rf_jnode_u32(&rule, "max_s", 1, 604800, &spec->max_s, err));
+    RF_TRY(rf_jnode_u32(&rule, "max_s", 1, MAX_S, &spec->max_s, err));
     if (spec->min_iterations > spec->iterations) {
         struct rf_jnode max = rf_jnode_get(&rule, "max");
         return rf_jnode_fail(&max, err, "is %u, less than \"min\" (%u)",
                              spec->iterations, spec->min_iterations);
     }
     return RF_OK;
+}
+
+static json_t *iterations_schema(void)
+{
+    json_t *rule = rf_schema_object();
+    rf_schema_add(rule, "min",
+                  rf_schema_integer(RF_STATS_INTERVAL_SAMPLES, RULE_MAX));
+    rf_schema_add(rule, "max",
+                  rf_schema_integer(RF_STATS_INTERVAL_SAMPLES, RULE_MAX));
+    rf_schema_add(rule, "ci_percent", rf_schema_number(0.01, 100));
+    rf_schema_add(rule, "max_s", rf_schema_integer(1, MAX_S));
+    rf_schema_require(rule, "max");
+    rf_schema_require(rule, "ci_percent");
+    return rf_schema_either(rf_schema_integer(1, MAX_ITERATIONS), rule);
 }
 
 static json_t *write_iterations(const void *in,
@@ -338,13 +381,14 @@ const struct rf_spec_field rf_spec_fields[] = {
      .keys = rf_side_fields},
     {"infer", RF_SPEC_OBJECT, AT(infer), .required = true,
      .keys = rf_side_fields},
-    {"method", RF_SPEC_TEXT, AT(method), .read = read_method},
-    {.key = "memory"}, /* read with the method */
+    {"method", RF_SPEC_TEXT, AT(method), .read = read_method,
+     .schema = method_schema},
+    {.key = "memory", .schema = memory_schema}, /* read with the method */
     {"strategy", RF_SPEC_WORD, AT(strategy), .words = strategy_names},
     {"balance", RF_SPEC_WORD, AT(balance), .words = balance_names,
      .values = balances, .standard = RF_BALANCE_SIZE},
     {"balance_links", .is_list = true, .read = read_balance_links,
-     .write = write_balance_links},
+     .write = write_balance_links, .schema = balance_links_schema},
     {"serialize", RF_SPEC_BOOL, AT(serialize)},
     {"colocated_processes", RF_SPEC_SWITCH, AT(separate_processes),
      .words = process_words, .write = write_processes},
@@ -353,14 +397,14 @@ const struct rf_spec_field rf_spec_fields[] = {
     {"warmup", RF_SPEC_U32, RF_BEARS_ON_NOTHING, AT(warmup), .most = 1000000,
      .standard = 1},
     {"iterations", .bearing = RF_BEARS_ON_NOTHING, .read = read_iterations,
-     .write = write_iterations},
+     .write = write_iterations, .schema = iterations_schema},
     {"yardstick", RF_SPEC_BOOL, RF_BEARS_ON_MEASURING, AT(yardstick),
      .standard = true},
     {"bucket_bytes", RF_SPEC_U64, AT(bucket_bytes), .least = MIN_BUCKET_BYTES,
      .most = MAX_BUCKET_BYTES, .standard = UINT64_C(64) << 20},
     {"chunk_bytes", RF_SPEC_U64, AT(chunk_bytes), .most = MAX_BUCKET_BYTES},
     {"group", RF_SPEC_OBJECT, .keys = rf_group_fields, .read = read_group,
-     .write = write_group},
+     .write = write_group, .schema = rf_group_spec_schema},
     {"disk", RF_SPEC_OBJECT, .keys = disk_fields, .write = write_disk},
     {"ucx", RF_SPEC_OBJECT, .optional = true, .keys = ucx_fields},
     {"update", RF_SPEC_OBJECT, .keys = rf_update_fields, .read = read_update,
@@ -368,7 +412,7 @@ const struct rf_spec_field rf_spec_fields[] = {
     {"encoding", RF_SPEC_WORD, AT(encoding), .words = encoding_names,
      .write = write_encoding},
     {"timeout_s", RF_SPEC_U32, RF_BEARS_ON_NOTHING, AT(timeout_s),
-     .most = 604800},
+     .most = MAX_S},
     {.key = NULL}};
 
 /* Refuses keys of a side at the level of the scenario. */

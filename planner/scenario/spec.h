@@ -134,6 +134,8 @@ enum rf_status rf_spec_from_json(const struct rf_jnode *node,
 /* The canonical name of the method that a scenario object names; NULL if it
  * names none. */
 const char *rf_spec_method(const json_t *scenario);
+/* The other names of methods, from 0; NULL after the last. */
+const char *rf_spec_method_alias(size_t i);
 
 /* Our name for one of Alpa's words for a balance; NULL for other words. */
 const char *rf_spec_balance_meant(const char *word);

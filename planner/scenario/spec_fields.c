@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
 
 #define KEYS_MAX 32
 
@@ -173,6 +174,40 @@ json_t *rf_spec_fields_write(const struct rf_spec_field *fields, const void *in,
         json_t *value = write_one(fields, in, nodes);
         if (value != NULL) {
             json_object_set_new(object, fields->key, value);
+        }
+    }
+    return object;
+}
+
+static json_t *value_schema(const struct rf_spec_field *field)
+{
+    if (field->schema != NULL) {
+        return field->schema();
+    }
+    switch (field->kind) {
+    case RF_SPEC_BOOL:
+        return rf_schema_type("boolean");
+    case RF_SPEC_U32:
+    case RF_SPEC_U64:
+        return rf_schema_integer(field->least, field->most);
+    case RF_SPEC_SHARE:
+        return rf_schema_number(0, 1);
+    case RF_SPEC_TEXT:
+        return rf_schema_text();
+    case RF_SPEC_OBJECT:
+        return rf_spec_fields_schema(field->keys);
+    default: /* a word */
+        return rf_schema_words(field->words, field->others);
+    }
+}
+
+json_t *rf_spec_fields_schema(const struct rf_spec_field *fields)
+{
+    json_t *object = rf_schema_object();
+    for (; fields->key != NULL; fields++) {
+        rf_schema_add(object, fields->key, value_schema(fields));
+        if (fields->required) {
+            rf_schema_require(object, fields->key);
         }
     }
     return object;

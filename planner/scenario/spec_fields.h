@@ -61,6 +61,7 @@ struct rf_spec_field {
                            const struct rf_spec_nodes *nodes,
                            struct rf_err *err);
     json_t *(*write)(const void *in, const struct rf_spec_nodes *nodes);
+    json_t *(*schema)(void); /* where the kind does not say what is read */
 };
 
 extern const struct rf_spec_field rf_spec_fields[], rf_side_fields[];
@@ -75,6 +76,9 @@ enum rf_status rf_spec_fields_read(const struct rf_spec_field *fields,
                                    const struct rf_jnode *object, void *out,
                                    const struct rf_spec_nodes *nodes,
                                    struct rf_err *err) RF_MUST_CHECK;
+/* The JSON Schema of objects that rf_spec_fields_read() accepts, but for rules
+ * between keys. A new reference. */
+json_t *rf_spec_fields_schema(const struct rf_spec_field *fields);
 /* A new reference. */
 json_t *rf_spec_fields_write(const struct rf_spec_field *fields, const void *in,
                              const struct rf_spec_nodes *nodes);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
 
 #define MOST_LAYERS 1000000
 #define LEAST_BYTES 4096
@@ -85,6 +86,13 @@ static enum rf_status read_by(const struct rf_jnode *object, void *out,
                           "as in \"bytes:512MB\" (4 KiB or more)");
 }
 
+static json_t *by_schema(void)
+{
+    return rf_schema_pattern("^(layer|layers:[0-9]+|bytes:[0-9]+([kMG]?B|"
+                             "[KMG]iB)?)$",
+                             64);
+}
+
 static json_t *write_by(const void *in, const struct rf_spec_nodes *nodes)
 {
     const struct rf_group_spec *group = in;
@@ -100,7 +108,8 @@ static json_t *write_by(const void *in, const struct rf_spec_nodes *nodes)
 #define AT(member) .offset = offsetof(struct rf_group_spec, member)
 
 const struct rf_spec_field rf_group_fields[] = {
-    {"by", .required = true, .read = read_by, .write = write_by},
+    {"by", .required = true, .read = read_by, .write = write_by,
+     .schema = by_schema},
     {"in_flight", RF_SPEC_U32, AT(in_flight), .least = 1,
      .most = RF_IN_FLIGHT_MAX, .standard = RF_IN_FLIGHT},
     {"serial_pp", RF_SPEC_BOOL, AT(serial_pp)},
@@ -132,6 +141,16 @@ enum rf_status rf_group_spec_read(const struct rf_jnode *node,
                           "must be an object such as {\"by\": \"layer\"}, or "
                           "one of %s",
                           known);
+}
+
+json_t *rf_group_spec_schema(void)
+{
+    const char *names[RF_ARRAY_SIZE(presets) + 1] = {NULL};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(presets); i++) {
+        names[i] = presets[i].name;
+    }
+    return rf_schema_either(rf_schema_words(names, NULL),
+                            rf_spec_fields_schema(rf_group_fields));
 }
 
 json_t *rf_group_spec_write(const struct rf_group_spec *group,

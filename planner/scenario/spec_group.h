@@ -31,6 +31,7 @@ enum rf_status rf_group_spec_read(const struct rf_jnode *node,
                                   const struct rf_spec_nodes *nodes,
                                   struct rf_err *err) RF_MUST_CHECK;
 /* The object, also of a preset. A new reference; NULL: no groups. */
+json_t *rf_group_spec_schema(void);
 json_t *rf_group_spec_write(const struct rf_group_spec *group,
                             const struct rf_spec_nodes *nodes);
 

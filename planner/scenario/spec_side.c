@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
+#include "planner/model/shape_json.h"
 #include "planner/scenario/spec_fields.h"
 
 #define VOCAB_DIVISOR 128 /* Megatron-LM's default */
@@ -490,6 +492,43 @@ static json_t *write_sharding(const void *in, const struct rf_spec_nodes *nodes)
     return list;
 }
 
+/* --- Schemas -------------------------------------------------------------- */
+
+static json_t *size_schema(void)
+{
+    return rf_schema_integer(1, RF_SIDE_SIZE_MAX);
+}
+
+static json_t *pp_layers_schema(void)
+{
+    return rf_schema_list(rf_schema_integer(0, RF_SIDE_SIZE_MAX), 1,
+                          RF_SIDE_SIZE_MAX);
+}
+
+static json_t *dtype_schema(void)
+{
+    return rf_dtype_schema(false);
+}
+
+static json_t *nodes_schema(void)
+{
+    return rf_schema_either(
+        size_schema(), rf_schema_list(rf_schema_text(), 1, RF_SIDE_SIZE_MAX));
+}
+
+static json_t *mesh_schema(void)
+{
+    return rf_schema_list(size_schema(), 2, 2);
+}
+
+static json_t *sharding_schema(void)
+{
+    return rf_schema_either(
+        rf_schema_pattern("^(R|S0|S1|S01)+$", (size_t)3 * RF_TENSOR_MAX_DIMS),
+        rf_schema_list(rf_schema_pattern("^(R|S0|S1|S01)$", 3), 1,
+                       RF_TENSOR_MAX_DIMS));
+}
+
 /* --- The table ------------------------------------------------------------ */
 
 static const char *const formulas[] = {"none", "amax_448", NULL};
@@ -512,21 +551,23 @@ const struct rf_spec_field rf_side_fields[] = {
     {SIZE("pp", pp, 1, 1)},
     {SIZE("vpp", vpp, 1, 1)},
     {"pp_layers", .is_list = true, .read = read_pp_layers,
-     .write = write_pp_layers},
+     .write = write_pp_layers, .schema = pp_layers_schema},
     {SIZE("num_layers_in_first_pipeline_stage", first_stage_layers, 1, 0),
      .optional = true},
     {SIZE("num_layers_in_last_pipeline_stage", last_stage_layers, 1, 0),
      .optional = true},
-    {"make_vocab_size_divisible_by", .read = read_vocab_divisor,
-     .write = write_vocab_divisor},
-    {"dtype", .read = read_dtype, .write = write_dtype},
+    {SIZE("make_vocab_size_divisible_by", vocab_divisor, 0, VOCAB_DIVISOR),
+     .read = read_vocab_divisor, .write = write_vocab_divisor},
+    {"dtype", .read = read_dtype, .write = write_dtype, .schema = dtype_schema},
     {"quantize", RF_SPEC_SWITCH,
      .offset = offsetof(struct rf_side_spec, quantize), .words = formulas,
      .optional = true},
-    {"nodes", .is_list = true, .read = read_nodes, .write = write_nodes},
+    {"nodes", .is_list = true, .read = read_nodes, .write = write_nodes,
+     .schema = nodes_schema},
     /* rf_side_check() reads both. */
-    {"mesh", .is_list = true, .write = write_mesh},
-    {"spec", .is_list = true, .write = write_sharding},
+    {"mesh", .is_list = true, .write = write_mesh, .schema = mesh_schema},
+    {"spec", .is_list = true, .write = write_sharding,
+     .schema = sharding_schema},
     {.key = NULL}};
 
 enum rf_status rf_side_check(const struct rf_jnode *node,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
 
 static const struct rf_spec_field density_fields[] = {
     {"match", RF_SPEC_TEXT, .required = true,
@@ -39,6 +40,11 @@ static enum rf_status read_densities(const struct rf_jnode *node, void *out,
     return RF_OK;
 }
 
+static json_t *densities_schema(void)
+{
+    return rf_schema_list(rf_spec_fields_schema(density_fields), 1, UINT32_MAX);
+}
+
 static json_t *write_densities(const void *in,
                                const struct rf_spec_nodes *nodes)
 {
@@ -68,7 +74,7 @@ const struct rf_spec_field rf_update_fields[] = {
      .most = 1000000},
     {"seed", RF_SPEC_U64, AT(seed), .most = INT64_MAX},
     {"densities", .is_list = true, .read = read_densities,
-     .write = write_densities},
+     .write = write_densities, .schema = densities_schema},
     {.key = NULL}};
 
 /* Whether the key says nothing about what changes, or by checkpoints. */

@@ -1,0 +1,77 @@
+/* Parts of JSON Schemas. See schema.h. */
+#include "common/schema.h"
+
+#include <stdbool.h>
+
+json_t *rf_schema_type(const char *type)
+{
+    return json_pack("{s:s}", "type", type);
+}
+
+json_t *rf_schema_text(void)
+{
+    return json_pack("{s:s, s:i}", "type", "string", "minLength", 1);
+}
+
+json_t *rf_schema_pattern(const char *pattern, size_t most_bytes)
+{
+    return json_pack("{s:s, s:s, s:I}", "type", "string", "pattern", pattern,
+                     "maxLength", (json_int_t)most_bytes);
+}
+
+json_t *rf_schema_integer(uint64_t least, uint64_t most)
+{
+    return json_pack("{s:s, s:I, s:I}", "type", "integer", "minimum",
+                     (json_int_t)least, "maximum", (json_int_t)most);
+}
+
+json_t *rf_schema_number(double least, double most)
+{
+    return json_pack("{s:s, s:f, s:f}", "type", "number", "minimum", least,
+                     "maximum", most);
+}
+
+json_t *rf_schema_words(const char *const *words, const char *const *others)
+{
+    json_t *list = json_array();
+    for (; *words != NULL; words++) {
+        json_array_append_new(list, json_string(*words));
+    }
+    for (; others != NULL && *others != NULL; others += 2) {
+        json_array_append_new(list, json_string(*others));
+    }
+    return json_pack("{s:o}", "enum", list);
+}
+
+json_t *rf_schema_list(json_t *items, size_t least, size_t most)
+{
+    return json_pack("{s:s, s:o, s:I, s:I}", "type", "array", "items", items,
+                     "minItems", (json_int_t)least, "maxItems",
+                     (json_int_t)most);
+}
+
+json_t *rf_schema_either(json_t *one, json_t *other)
+{
+    return json_pack("{s:[o, o]}", "anyOf", one, other);
+}
+
+json_t *rf_schema_object(void)
+{
+    return json_pack("{s:s, s:{}, s:b}", "type", "object", "properties",
+                     "additionalProperties", (int)false);
+}
+
+void rf_schema_add(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(json_object_get(object, "properties"), key, value);
+}
+
+void rf_schema_require(json_t *object, const char *key)
+{
+    json_t *required = json_object_get(object, "required");
+    if (required == NULL) {
+        required = json_array();
+        json_object_set_new(object, "required", required);
+    }
+    json_array_append_new(required, json_string(key));
+}

@@ -9,6 +9,7 @@
  */
 #include "coordinator/config/config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <libgen.h>
@@ -29,10 +30,7 @@
 #include "planner/scenario/spec_fields.h"
 
 #define INPUT_NAME "standard input"
-
-static const char *const top_keys[] = {
-    "name",      "launch", "control",  "nodes",     "model", "defaults",
-    "scenarios", "links",  "timeline", "variables", NULL};
+#define TOP_KEYS_MAX 16
 
 const char *rf_config_keep(struct rf_config *config, char *text)
 {
@@ -51,8 +49,9 @@ bool rf_config_is_model(const json_t *document)
 static enum rf_status read_name(const struct rf_jnode *root,
                                 struct rf_config *config, struct rf_err *err)
 {
-    const char *name = "refit";
+    const char *name = "refit", *schema = NULL;
     RF_TRY(rf_jnode_string(root, "name", &name, err));
+    RF_TRY(rf_jnode_string(root, "$schema", &schema, err));
     if (!rf_names_valid_file(name, 64)) {
         struct rf_jnode node = rf_jnode_get(root, "name");
         return rf_jnode_wrong(&node, err,
@@ -216,10 +215,14 @@ static enum rf_status read_suite(const struct rf_jnode *root,
 static enum rf_status check_top_keys(const struct rf_jnode *root,
                                      struct rf_err *err)
 {
-    const char *key;
+    const char *keys[TOP_KEYS_MAX + 1] = {NULL}, *key;
     json_t *value;
+    for (size_t n = 0; rf_config_members[n].key != NULL; n++) {
+        assert(n < TOP_KEYS_MAX);
+        keys[n] = rf_config_members[n].key;
+    }
     json_object_foreach (root->value, key, value) {
-        if (!rf_word_is_one_of(key, top_keys) &&
+        if (!rf_word_is_one_of(key, keys) &&
             rf_spec_field_find(rf_spec_fields, key) != NULL) {
             return rf_jnode_fail(root, err,
                                  "\"%s\" belongs to \"scenarios\" or "
@@ -228,7 +231,7 @@ static enum rf_status check_top_keys(const struct rf_jnode *root,
                                  key, key);
         }
     }
-    return rf_jnode_check_keys(root, top_keys, err);
+    return rf_jnode_check_keys(root, keys, err);
 }
 
 static enum rf_status read_all(struct rf_config *config, bool need_nodes,

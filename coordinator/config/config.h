@@ -93,6 +93,10 @@ enum rf_status rf_config_from_json(json_t *document, const char *file,
                                    bool need_nodes, struct rf_config **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
+/* The JSON Schema of cluster.json, but for rules between keys: a new
+ * reference. */
+json_t *rf_config_schema(void);
+
 /*
  * A cluster.json with the same meaning wherever it is read: `model` is inline,
  * the paths of this machine are absolute, the defaults of "launch" and

@@ -21,6 +21,7 @@ struct rf_config_field {
     uint32_t least, most;            /* bounds of a number */
     bool (*valid)(const char *text); /* NULL: any text is valid */
     const char *what;                /* description of a valid text */
+    json_t *(*schema)(void);         /* where its own function reads it */
 };
 
 /* Sets the members of `out` that `object` has; the rest stays. Texts belong to
@@ -33,5 +34,9 @@ enum rf_status rf_config_fields_read(const struct rf_config_field *fields,
 /* A new reference; without the members that are not given. */
 json_t *rf_config_fields_write(const struct rf_config_field *fields,
                                const void *in);
+
+/* The JSON Schema of such objects: a new reference. Of a text with rules it has
+ * the description. */
+json_t *rf_config_fields_schema(const struct rf_config_field *fields);
 
 #endif

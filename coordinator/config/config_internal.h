@@ -9,6 +9,15 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
                                 struct rf_config *config,
                                 struct rf_err *err) RF_MUST_CHECK;
 
+/* The words of a scenario's "impossible". */
+extern const char *const rf_config_impossible_words[];
+/* Keys of a model of which a member of a list has one, for its name. */
+extern const char *const rf_config_model_names[];
+/* Whether a list at `path` of a scenario, such as "model.num_layers", which ends
+ * with `key`, is an axis. In a model, sizes and dtypes are; its other lists
+ * describe it. */
+bool rf_config_may_be_axis(const char *path, const char *key);
+
 /* config_method_keys.c: whether the key at `path` of the scenario object, such
  * as "ucx.direction", concerns the method of `member`, which has no lists as
  * axes. True for keys of all methods, and for an unknown method or "memory",
@@ -34,6 +43,17 @@ enum rf_status rf_config_place_nodes(const struct rf_jnode *root,
 enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
                                     struct rf_config *config,
                                     struct rf_err *err) RF_MUST_CHECK;
+
+json_t *rf_config_launch_schema(void);
+json_t *rf_config_control_schema(void);
+json_t *rf_config_nodes_schema(void);
+
+/* config_schema.c: the keys of a file, the last without a name. */
+struct rf_config_member {
+    const char *key;
+    json_t *(*schema)(void);
+};
+extern const struct rf_config_member rf_config_members[];
 
 /* config_models.c: "model" of the file, which may be missing; then, once the
  * scenarios are read, their models. A file without one gets its first

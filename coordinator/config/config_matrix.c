@@ -42,8 +42,7 @@ static bool list_by_nature(const char *key)
     return field != NULL && field->is_list;
 }
 
-/* In a model, sizes and dtypes are axes; its other lists describe it. */
-static bool may_be_axis(const char *path, const char *key)
+bool rf_config_may_be_axis(const char *path, const char *key)
 {
     const char *in_model = strncmp(path, "model.", 6) == 0 ? path + 6 : NULL;
     if (list_by_nature(key)) {
@@ -58,13 +57,15 @@ static bool may_be_axis(const char *path, const char *key)
     return strchr(in_model, '.') == NULL && strcmp(key, "rules") != 0;
 }
 
+const char *const rf_config_model_names[] = {"name", "config", "manifest",
+                                             "checkpoint", NULL};
+
 /* The name of a member of a list of models: its own, or its file's. */
 static const char *model_name(const json_t *model)
 {
-    static const char *const keys[] = {"name", "config", "manifest",
-                                       "checkpoint"};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
-        const char *text = json_string_value(json_object_get(model, keys[i]));
+    for (size_t i = 0; rf_config_model_names[i] != NULL; i++) {
+        const char *text =
+            json_string_value(json_object_get(model, rf_config_model_names[i]));
         const char *slash = text != NULL ? strrchr(text, '/') : NULL;
         if (text != NULL) {
             return slash != NULL && slash[1] != '\0' ? slash + 1 : text;
@@ -196,7 +197,7 @@ static enum rf_status find_axes(const struct rf_jnode *object,
         struct rf_jnode node = rf_jnode_get(object, key);
         char *path = rf_xasprintf("%s%s%.40s", prefix,
                                   prefix[0] == '\0' ? "" : ".", key);
-        if (json_is_array(value) && may_be_axis(path, key)) {
+        if (json_is_array(value) && rf_config_may_be_axis(path, key)) {
             status = add_axis(&node, path, axes, err);
         } else if (json_is_object(value) && depth < 2) {
             status = find_axes(&node, path, depth + 1, axes, err);
@@ -357,16 +358,18 @@ static enum rf_status expand(const struct rf_jnode *scenario,
     return status;
 }
 
+const char *const rf_config_impossible_words[] = {"error", "skip", NULL};
+
 /* Reads the keys that the planner does not. */
 static enum rf_status read_own_keys(const struct rf_jnode *scenario,
                                     struct rf_scenario_config *all,
                                     struct rf_err *err)
 {
-    static const char *const choices[] = {"error", "skip", NULL};
     unsigned impossible = 0;
     enum rf_status status = rf_jnode_bool(scenario, "slow", &all->slow, err);
     RF_THEN(status,
-            rf_jnode_choice(scenario, "impossible", choices, &impossible, err));
+            rf_jnode_choice(scenario, "impossible", rf_config_impossible_words,
+                            &impossible, err));
     all->skip = impossible == 1;
     return status;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
 #include "coordinator/config/config_fields.h"
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/nodes/names.h"
@@ -45,15 +46,38 @@ static bool valid_fingerprint(const char *text)
 
 /* --- Keys ----------------------------------------------------------------- */
 
+static json_t *method_schema(void)
+{
+    return rf_schema_words(methods, NULL);
+}
+
+static json_t *env_schema(void)
+{
+    return json_pack("{s:s, s:{s:s}, s:{s:s}, s:i}", "type", "object",
+                     "propertyNames", "pattern", "^[A-Za-z_][A-Za-z0-9_]*$",
+                     "additionalProperties", "type", "string", "maxProperties",
+                     RF_CONFIG_MAX_ENV);
+}
+
+static json_t *wrap_schema(void)
+{
+    return rf_schema_list(rf_schema_text(), 1, RF_LAUNCH_WRAP_MAX);
+}
+
+static json_t *port_range_schema(void)
+{
+    return rf_schema_list(rf_schema_integer(1, 65535), 2, 2);
+}
+
 #define AT(member) .offset = offsetof(struct rf_launch_config, member)
 static const struct rf_config_field launch_fields[] = {
-    {.key = "method"},
+    {.key = "method", .schema = method_schema},
     {"worker", RF_CONFIG_TEXT, AT(worker), .valid = rf_names_valid_worker,
      .what = "a name or path of a program: letters, digits and \"/._+-\" "
              "only"},
-    {.key = "env"},
-    {.key = "wrap"},
-    {.key = "slurm"},
+    {.key = "env", .schema = env_schema},
+    {.key = "wrap", .schema = wrap_schema},
+    {.key = "slurm", .schema = rf_slurm_schema},
     {"parallel", RF_CONFIG_NUMBER, AT(parallel), 1, 1024},
     {"timeout_s", RF_CONFIG_NUMBER, AT(timeout_s), 1, 3600},
     {"known_hosts", RF_CONFIG_PATH, AT(known_hosts)},
@@ -69,7 +93,7 @@ static const struct rf_config_field control_fields[] = {
     {"address", RF_CONFIG_TEXT, AT(address), .valid = valid_control_address,
      .what = "\"auto\", \"stdio\" or a numeric address of this machine"},
     {"port", RF_CONFIG_NUMBER, AT(port), 0, 65535},
-    {.key = "port_range"},
+    {.key = "port_range", .schema = port_range_schema},
     {.key = NULL}};
 #undef AT
 
@@ -395,4 +419,23 @@ json_t *rf_config_complete(const struct rf_config *config, json_t *model,
         out, "timeline",
         json_deep_copy(json_object_get(config->document, "timeline")));
     return out;
+}
+
+/* --- Schemas -------------------------------------------------------------- */
+
+json_t *rf_config_launch_schema(void)
+{
+    return rf_config_fields_schema(launch_fields);
+}
+
+json_t *rf_config_control_schema(void)
+{
+    return rf_config_fields_schema(control_fields);
+}
+
+json_t *rf_config_nodes_schema(void)
+{
+    return rf_schema_either(json_pack("{s:s}", "const", "slurm"),
+                            rf_schema_list(rf_config_fields_schema(node_fields),
+                                           1, RF_CONFIG_MAX_NODES));
 }

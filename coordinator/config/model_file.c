@@ -16,10 +16,12 @@
 #include "checkpoint/headers.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/schema.h"
 #include "common/text.h"
 #include "coordinator/config/hub_cache.h"
 #include "coordinator/config/paths.h"
 #include "planner/families/model_fields.h"
+#include "planner/families/model_read.h"
 #include "planner/model/model.h"
 
 static const char *const sources[] = {"manifest",   "config", "megatron",
@@ -287,4 +289,19 @@ enum rf_status rf_model_file_inline(const struct rf_jnode *node,
     }
     *out = model;
     return RF_OK;
+}
+
+json_t *rf_model_file_schema(void)
+{
+    json_t *out = rf_model_schema();
+    json_t *properties = json_object_get(out, "properties");
+    for (size_t i = 0; sources[i] != NULL; i++) {
+        json_t *is = json_object_get(properties, sources[i]);
+        if (is != NULL && may_be_path(sources[i])) {
+            rf_schema_add(out, sources[i],
+                          rf_schema_either(rf_schema_text(), json_incref(is)));
+        }
+    }
+    rf_schema_add(out, "checkpoint", rf_schema_text());
+    return out;
 }

@@ -31,4 +31,7 @@ void rf_model_file_add_headers(json_t *model, json_t *headers);
 /* Whether a model has its own description: "config", "megatron" and so on. */
 bool rf_model_file_has_source(const json_t *model);
 
+/* The JSON Schema of "model" in a file: a new reference. */
+json_t *rf_model_file_schema(void);
+
 #endif

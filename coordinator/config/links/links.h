@@ -43,6 +43,9 @@ enum rf_status rf_links_read(const struct rf_jnode *root,
                              struct rf_links *out,
                              struct rf_err *err) RF_MUST_CHECK;
 
+/* The JSON Schema of "links": a new reference. */
+json_t *rf_links_schema(void);
+
 const struct rf_link_figures *rf_links_of(const struct rf_links *links,
                                           const struct rf_method_info *info);
 /* Gives every node and pair of `links` the same figures, replacing present

@@ -2,21 +2,23 @@
 #include "coordinator/config/links/timeline.h"
 
 #include "common/mem.h"
+#include "common/schema.h"
+
+#define MOST 1e9
+#define N_NUMBERS 9 /* the first keys */
+
+static const char *const keys[] = {
+    "rollout_s",       "train_s",      "other_s",     "refits",
+    "sequence_length", "global_batch", "micro_batch", "max_tokens_in_packing",
+    "memory_gbytes",   "recompute",    "attention",   NULL};
+static const char *const recomputes[] = {"none", "selective", "full", NULL};
+static const char *const attentions[] = {"flash", "unfused", NULL};
 
 enum rf_status rf_timeline_read(const struct rf_jnode *root,
                                 struct rf_timeline *out, struct rf_err *err)
 {
-    static const char *const keys[] = {
-        "rollout_s",       "train_s",
-        "other_s",         "refits",
-        "sequence_length", "global_batch",
-        "micro_batch",     "max_tokens_in_packing",
-        "memory_gbytes",   "recompute",
-        "attention",       NULL};
-    static const char *const recomputes[] = {"none", "selective", "full", NULL};
-    static const char *const attentions[] = {"flash", "unfused", NULL};
     struct rf_jnode node = rf_jnode_get(root, "timeline");
-    double *const fields[] = {
+    double *const fields[N_NUMBERS] = {
         &out->rollout_s,       &out->train_s,
         &out->other_s,         &out->refits,
         &out->sequence_length, &out->global_batch,
@@ -30,8 +32,8 @@ enum rf_status rf_timeline_read(const struct rf_jnode *root,
     }
     out->given = true;
     status = rf_jnode_check_keys(&node, keys, err);
-    for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(fields); i++) {
-        status = rf_jnode_number(&node, keys[i], 0, 1e9, fields[i], err);
+    for (size_t i = 0; status == RF_OK && i < N_NUMBERS; i++) {
+        status = rf_jnode_number(&node, keys[i], 0, MOST, fields[i], err);
     }
     RF_THEN(status,
             rf_jnode_choice(&node, "recompute", recomputes, &recompute, err));
@@ -40,4 +42,15 @@ enum rf_status rf_timeline_read(const struct rf_jnode *root,
     out->attention = (enum rf_attention)attention;
     out->recompute = (enum rf_recompute)recompute;
     return status;
+}
+
+json_t *rf_timeline_schema(void)
+{
+    json_t *out = rf_schema_object();
+    for (size_t i = 0; i < N_NUMBERS; i++) {
+        rf_schema_add(out, keys[i], rf_schema_number(0, MOST));
+    }
+    rf_schema_add(out, "recompute", rf_schema_words(recomputes, NULL));
+    rf_schema_add(out, "attention", rf_schema_words(attentions, NULL));
+    return out;
 }

@@ -43,4 +43,7 @@ enum rf_status rf_timeline_read(const struct rf_jnode *root,
                                 struct rf_timeline *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
+/* The JSON Schema of "timeline": a new reference. */
+json_t *rf_timeline_schema(void);
+
 #endif

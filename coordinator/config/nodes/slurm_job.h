@@ -32,4 +32,7 @@ enum rf_status rf_slurm_job_hosts(struct rf_hosts *out,
 enum rf_status rf_slurm_options(const struct rf_jnode *root, json_t **out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
+/* The JSON Schema of "launch.slurm": a new reference. */
+json_t *rf_slurm_schema(void);
+
 #endif

@@ -170,12 +170,13 @@ SHARE_FOLDER = $(DESTDIR)$(PREFIX)/share/refit-coord
 USER_SCRIPTS := $(addprefix scripts/,figures private-sshd refit-suite \
 	sshd-config testbed)
 FIGURE_MODULES := $(wildcard scripts/refit_figures/*.py)
+SCHEMAS := cluster
 DOC_FOLDER = $(DESTDIR)$(PREFIX)/share/doc/refit-coord
 install: all $(RESULT_PAGE) ## install programs, pages and examples (PREFIX=, DESTDIR=)
 	install -d $(DESTDIR)$(PREFIX)/bin $(MAN_FOLDER)/man1 $(MAN_FOLDER)/man5
 	install -d $(addprefix $(SHARE_FOLDER)/,models examples/reference \
 	    scripts/refit_figures)
-	install -d $(DOC_FOLDER)/docs
+	install -d $(SHARE_FOLDER)/schema $(DOC_FOLDER)/docs
 	install $(BUILD)/refit-coord $(BUILD)/refit-worker $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(MAN1) $(MAN_FOLDER)/man1
 	install -m 644 $(MAN5) $(MAN_FOLDER)/man5
@@ -186,6 +187,8 @@ install: all $(RESULT_PAGE) ## install programs, pages and examples (PREFIX=, DE
 	install -m 644 $(wildcard examples/reference/*) \
 	    $(SHARE_FOLDER)/examples/reference
 	install -m 644 cluster.json $(SHARE_FOLDER)
+	for kind in $(SCHEMAS); do $(BUILD)/refit-coord schema $$kind \
+	    >$(SHARE_FOLDER)/schema/$$kind.json || exit; done
 	install $(USER_SCRIPTS) $(SHARE_FOLDER)/scripts
 	install -m 644 $(FIGURE_MODULES) $(SHARE_FOLDER)/scripts/refit_figures
 	install -m 644 README.md CONTRIBUTING.md NEWS.md LICENSE CITATION.cff \

@@ -37,6 +37,7 @@ test_installed_programs_run_installed_files() {
     expect_verified "$(result one)"
     coord_exits 0 plan share/refit-coord/examples/megatron.json
     coord_exits 0 report share/refit-coord/examples/reference
+    jq -e '.title' share/refit-coord/schema/cluster.json || fail "no schema"
     [ -s share/refit-coord/examples/reference/README.md ] ||
         fail "the reference does not say what it is"
 }

@@ -1,0 +1,48 @@
+/* `refit-coord schema`: the JSON Schemas of the files that it reads and writes.
+ */
+#include <string.h>
+
+#include "common/json_out.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/json.h"
+#include "coordinator/commands/cli.h"
+#include "coordinator/config/config.h"
+
+static const struct {
+    const char *name, *title;
+    json_t *(*schema)(void);
+} schemas[] = {
+    {"cluster", "cluster.json of refit-coord", rf_config_schema},
+};
+
+static json_t *schema_of(const char *name, struct rf_err *err)
+{
+    const char *names[RF_ARRAY_SIZE(schemas) + 1] = {NULL};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(schemas); i++) {
+        if (strcmp(schemas[i].name, name) == 0) {
+            json_t *out = schemas[i].schema();
+            json_object_set_new(
+                out, "$schema",
+                json_string("https://json-schema.org/draft/2020-12/schema"));
+            json_object_set_new(out, "title", json_string(schemas[i].title));
+            return out;
+        }
+        names[i] = schemas[i].name;
+    }
+    rf_err_set(err, RF_ERR_USAGE, "no schema \"%.40s\"%s", name,
+               rf_did_you_mean(name, names).text);
+    return NULL;
+}
+
+int rf_schema_command(struct rf_cli *cli)
+{
+    struct rf_err err = {.text = ""};
+    json_t *schema = schema_of(cli->operands[0], &err);
+    if (schema == NULL) {
+        rf_error("%s", err.text);
+        return RF_EXIT_USAGE;
+    }
+    rf_json_out(schema, stdout);
+    return RF_EXIT_OK;
+}

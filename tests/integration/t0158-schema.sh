@@ -1,0 +1,85 @@
+#!/bin/bash
+# The JSON Schemas, as jsonschema, a validator by others, understands them.
+# limit: 120
+# shellcheck source=../lib/test.sh
+. "$(dirname "$0")/../lib/test.sh"
+python3 -c 'import jsonschema' 2>/dev/null || skip_all "no python3-jsonschema"
+schema=$RF_TOP/tests/lib/schema
+
+base='{
+  "name": "t", "launch": {"method": "local"},
+  "nodes": [{"host": "localhost", "slots": 4}],
+  "model": {"config": "'$RF_TOP'/models/qwen3-0.6b.json", "num_layers": 1},
+  "scenarios": [{"name": "one", "train": {"tp": 2}, "infer": {"tp": 2}}]}'
+
+test_all_examples_validate() {
+    "$coord" schema cluster >cluster.schema
+    "$schema" validate cluster.schema "$RF_TOP"/cluster.json \
+        "$RF_TOP"/examples/*.json || fail "an example does not validate"
+}
+
+test_the_reader_and_the_schema_know_the_same_keys() {
+    "$coord" schema cluster >cluster.schema
+    cluster
+    "$schema" keys cluster.schema cluster.json "$coord" ||
+        fail "the reader and the schema differ"
+}
+
+# Plans the file as each filter changes it. FOLDER keeps what it was then.
+plan_each() { # EXIT_CODE FOLDER FILTER...
+    local filter expected=$1 folder=$2 n=0
+    shift 2
+    mkdir "$folder"
+    for filter; do
+        cluster "$filter"
+        coord_exits "$expected" plan --json cluster.json
+        n=$((n + 1))
+        cp cluster.json "$folder/$n.json"
+    done
+}
+
+test_lists_and_variables_are_taken_where_the_reader_takes_them() {
+    plan_each 0 taken '.["$schema"] = "cluster.schema"' \
+        '.scenarios[0].train.tp = [1, 2]' \
+        '.scenarios[0].strategy = ["auto", "broadcast"]' \
+        '.scenarios[0].method = ["tcp", "gloo"]' \
+        '.scenarios[0].group = ["rdt", "slime"]' \
+        '.scenarios[0].group = {by: ["layer", "bytes:1GB"]}' \
+        '.scenarios[0].iterations = {min: 6, max: [10, 20], ci_percent: 2}' \
+        '.scenarios[0].iterations = [5, 6]' \
+        '.scenarios[0].model = {num_layers: [1, 2]}' \
+        '.scenarios[0].model = [{name: "a", num_layers: 1}, .model]' \
+        '.scenarios[0].train = {pp_layers: [1]}' \
+        '.scenarios[0].train.nodes = ["localhost"]' \
+        '.scenarios[0].train.dtype = ["bfloat16", "F32"]' \
+        '.variables = {a: [1, 2]} | .scenarios[0].train.tp = "$a"' \
+        '.variables = {a: 1} | .scenarios[0].train.tp = ["$a", 2]' \
+        '.variables = {a: {tp: 1}} | .defaults = {train: "$a"}' \
+        '.defaults = {train: {tp: [1, 2]}} | del(.scenarios[0].train)'
+    plan_each 2 refused '.scenarios[0].train.tp = []' \
+        '.scenarios[0].train.tp = [1, 1]' '.scenarios[0].train.tp = [[1]]' \
+        '.scenarios[0].train = [{tp: 1}, {tp: 2}]' \
+        '.scenarios[0].iterations = [{max: 10, ci_percent: 2}]' \
+        '.scenarios[0].slow = [true, false]' '.scenarios[0].name = ["a"]' \
+        '.model.num_layers = [1, 2]' '.defaults = {name: "x"}' \
+        '.["$schema"] = 1' 'del(.scenarios)' 'del(.scenarios[0].name)' \
+        'del(.nodes[0].slots)' '.scenarios[0].train.tp = 0' \
+        '.scenarios[0].train.tp = 65537' '.scenarios[0].method = "nonesuch"' \
+        '.scenarios[0].train.pp_layers = [[1], [1]]' \
+        '.links = {link_gbytes_per_s: 0}' '.links = {fabric: "nonesuch"}' \
+        '.timeline = {train_s: -1}' '.nodes = []' '.launch.method = "rsh"'
+    "$coord" schema cluster >cluster.schema
+    "$schema" validate cluster.schema taken/*.json ||
+        fail "the schema refuses what the reader takes"
+    "$schema" validate cluster.schema refused/*.json >said
+    cat said
+    [ "$(wc -l <said)" = "$(find refused -type f | wc -l)" ] ||
+        fail "the schema takes what the reader refuses"
+}
+
+test_other_names_are_refused() {
+    coord_exits 2 schema clutser
+    expect_text err 'error: no schema "clutser" \(did you mean "cluster"\?\)'
+}
+
+run_tests

@@ -2,6 +2,8 @@
 #include "common/schema.h"
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 
 json_t *rf_schema_type(const char *type)
 {
@@ -74,4 +76,30 @@ void rf_schema_require(json_t *object, const char *key)
         json_object_set_new(object, "required", required);
     }
     json_array_append_new(required, json_string(key));
+}
+
+void rf_schema_need(json_t *object, const char *key, json_t *value)
+{
+    rf_schema_add(object, key, value);
+    rf_schema_require(object, key);
+}
+
+json_t *rf_schema_record(const char *fields)
+{
+    json_t *out = rf_schema_object();
+    char key[64], type[16];
+    int used;
+    while (sscanf(fields, " %63[^:]:%15s%n", key, type, &used) == 2) {
+        const size_t last = strlen(type) - 1;
+        const bool or_null = type[last] == '?';
+        json_t *value;
+        type[or_null ? last : last + 1] = '\0';
+        value = strcmp(type, "count") == 0 ? rf_schema_integer(0, INT64_MAX)
+                                           : rf_schema_type(type);
+        rf_schema_need(out, key,
+                       or_null ? rf_schema_either(value, rf_schema_type("null"))
+                               : value);
+        fields += used;
+    }
+    return out;
 }

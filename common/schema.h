@@ -27,4 +27,11 @@ json_t *rf_schema_object(void);
 void rf_schema_add(json_t *object, const char *key, json_t *value);
 void rf_schema_require(json_t *object, const char *key);
 
+/* Adds a key that no object lacks. */
+void rf_schema_need(json_t *object, const char *key, json_t *value);
+/* An object that has exactly these fields: "rank:count host:string". Types are
+ * "string", "boolean", "number" and "count", an integer from 0; with "?" behind
+ * it, the value may also be null. */
+json_t *rf_schema_record(const char *fields);
+
 #endif

@@ -1,4 +1,4 @@
-/* `refit-coord schema`: the JSON Schemas of the files that it reads and writes.
+/* `refit-coord schema`: the JSON Schemas of what it reads and prints.
  */
 #include <string.h>
 
@@ -8,12 +8,14 @@
 #include "common/json.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/config/config.h"
+#include "coordinator/scenario/plan_schema.h"
 
 static const struct {
     const char *name, *title;
     json_t *(*schema)(void);
 } schemas[] = {
     {"cluster", "cluster.json of refit-coord", rf_config_schema},
+    {"plan", "output of refit-coord plan --json", rf_plan_schema},
 };
 
 static json_t *schema_of(const char *name, struct rf_err *err)

@@ -25,6 +25,13 @@ test_the_reader_and_the_schema_know_the_same_keys() {
         fail "the reader and the schema differ"
 }
 
+all_refused() { # SCHEMA FILE...
+    "$schema" validate "$@" >said
+    cat said
+    [ "$(wc -l <said)" = $(($# - 1)) ] ||
+        fail "the schema takes some of: ${*:2}"
+}
+
 # Plans the file as each filter changes it. FOLDER keeps what it was then.
 plan_each() { # EXIT_CODE FOLDER FILTER...
     local filter expected=$1 folder=$2 n=0
@@ -71,10 +78,47 @@ test_lists_and_variables_are_taken_where_the_reader_takes_them() {
     "$coord" schema cluster >cluster.schema
     "$schema" validate cluster.schema taken/*.json ||
         fail "the schema refuses what the reader takes"
-    "$schema" validate cluster.schema refused/*.json >said
-    cat said
-    [ "$(wc -l <said)" = "$(find refused -type f | wc -l)" ] ||
-        fail "the schema takes what the reader refuses"
+    all_refused cluster.schema refused/*.json
+}
+
+# Objects of this schema have no other keys than it says.
+test_plans_have_what_the_schema_says() {
+    "$coord" schema plan >plan.schema
+    cluster '.nodes = [{host: "a", slots: 2}, {host: "b", slots: 2},
+            {host: "c", slots: 2}]
+        | .links = {link_gbytes_per_s: 1, nic_gbytes_per_s: 1,
+            nodes: {b: {nics_per_node: 2}}} | .model.revision = "main"
+        | .scenarios[0] += {mode: "disaggregated", train: {tp: 2, dp: 2},
+            strategy: "auto", balance: "time", model: {num_layers: [1, 2]}}'
+    "$coord" plan --full cluster.json >own-models.json || fail "own models"
+    cluster '.nodes = [{host: "a", slots: 2}, {host: "b", slots: 2}]
+        | .scenarios[0] += {strategy: "gather_broadcast", infer: {tp: 2, pp: 1},
+            mode: "disaggregated"}'
+    "$coord" plan --full cluster.json >relays.json || fail "relays"
+    "$coord" plan --json "$RF_TOP/models/qwen3-0.6b.json" >model.json ||
+        fail "a model"
+    "$coord" plan --json "$RF_TOP/examples/sweep.json" >sweep.json ||
+        fail "sweep"
+    set -- own-models.json relays.json model.json sweep.json
+    "$schema" validate plan.schema "$@" || fail "a plan does not validate"
+    "$schema" seen plan.schema "$@" || fail "the schema has keys too many"
+}
+
+test_a_changed_plan_does_not_validate() {
+    local change n=0
+    "$coord" schema plan >plan.schema
+    cluster
+    "$coord" plan --full cluster.json >full.json || fail "full"
+    for change in 'del(.model.bytes)' '.model.more = 1' '.scenarios[0].more = 1' \
+        'del(.scenarios[0].traffic)' '.scenarios[0].plan.plan_ms = "1"' \
+        '.scenarios[0].memory[0].rank = -1' '.scenarios[0].memory[0].host = 1' \
+        'del(.scenarios[0].ranks[0].train[0].pieces[0].offset)' \
+        '.scenarios[0].transfers[0].src = 0.5' \
+        '.scenarios[0].scenario.more = 1' '.scenarios[0].traffic = [[0, 1]]'; do
+        n=$((n + 1))
+        jq "$change" full.json >"changed-$n.json"
+    done
+    all_refused plan.schema changed-*.json
 }
 
 test_other_names_are_refused() {

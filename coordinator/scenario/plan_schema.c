@@ -1,0 +1,139 @@
+/*
+ * The JSON Schema of the output of `plan --json`, which plan_json.c,
+ * model_json.c and scenario.c write. Only the scenario comes from a table;
+ * tests/integration/t0158-schema.sh compares the rest with what is written.
+ */
+#include "coordinator/scenario/plan_schema.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/schema.h"
+#include "planner/scenario/spec_fields.h"
+
+static json_t *list_of(json_t *items)
+{
+    return rf_schema_list(items, 0, UINT32_MAX);
+}
+
+static json_t *counts(void)
+{
+    return list_of(rf_schema_integer(0, INT64_MAX));
+}
+
+static json_t *model_schema(void)
+{
+    json_t *out = rf_schema_record(
+        "name:string model_type:string parameters:count bytes:count "
+        "dtype:string tensors:count num_layers:count num_experts:count "
+        "unknown_tensors:string");
+    rf_schema_need(out, "not_counted", list_of(rf_schema_text()));
+    rf_schema_add(out, "revision", rf_schema_text());
+    return out;
+}
+
+static json_t *summary_schema(void)
+{
+    json_t *out = rf_schema_record(
+        "digest:string transfers:count bytes_total:count bytes_local:count "
+        "bytes_intra_node:count bytes_inter_node:count max_send_bytes:count "
+        "max_recv_bytes:count bound_send_bytes:count bound_recv_bytes:count "
+        "max_node_send_bytes:count max_node_recv_bytes:count "
+        "bound_node_send_bytes:count bound_node_recv_bytes:count "
+        "plan_ms:number");
+    rf_schema_need(
+        out, "unknown",
+        rf_schema_record("families:count tensors:count bytes:count"));
+    return out;
+}
+
+static json_t *mesh_schema(void)
+{
+    json_t *out = rf_schema_record(
+        "layout:string ranks:count tp:count cp:count dp:count pp:count "
+        "vpp:count ep:count etp:count edp:count layouts:count");
+    rf_schema_need(out, "world_ranks", counts());
+    return out;
+}
+
+static json_t *meshes_schema(void)
+{
+    json_t *out = rf_schema_object();
+    rf_schema_need(out, "train", mesh_schema());
+    rf_schema_need(out, "infer", mesh_schema());
+    return out;
+}
+
+/* Of strategy auto and of balance time, which adds "why". */
+static json_t *choice_schema(bool balance)
+{
+    json_t *candidate = rf_schema_record(
+        "strategy:string predicted_ms:number? busiest:string? note:string?");
+    json_t *out = rf_schema_record(
+        balance ? "asked:string taken:string why:string links_assumed:boolean"
+                : "asked:string taken:string links_assumed:boolean");
+    if (balance) {
+        rf_schema_need(candidate, "balance", rf_schema_text());
+    }
+    rf_schema_need(out, "candidates", list_of(candidate));
+    return out;
+}
+
+/* A box of a tensor, with the fields of what it is part of. */
+static json_t *box_schema(const char *fields)
+{
+    json_t *out = rf_schema_record(fields);
+    rf_schema_need(out, "tensor", rf_schema_text());
+    rf_schema_need(out, "start", counts());
+    rf_schema_need(out, "shape", counts());
+    return out;
+}
+
+static json_t *holdings_schema(void)
+{
+    json_t *param = rf_schema_record("param:string bytes:count");
+    json_t *piece = box_schema("offset:count");
+    rf_schema_need(piece, "strides", counts());
+    rf_schema_need(param, "pieces", list_of(piece));
+    return list_of(param);
+}
+
+static json_t *ranks_schema(void)
+{
+    json_t *rank = rf_schema_record("rank:count host:string");
+    rf_schema_need(rank, "train", holdings_schema());
+    rf_schema_need(rank, "infer", holdings_schema());
+    return list_of(rank);
+}
+
+static json_t *scenario_schema(void)
+{
+    json_t *out = rf_schema_object();
+    rf_schema_need(out, "scenario", rf_spec_fields_schema(rf_spec_fields));
+    rf_schema_need(out, "plan", summary_schema());
+    rf_schema_need(out, "meshes", meshes_schema());
+    rf_schema_need(out, "memory",
+                   list_of(rf_schema_record(
+                       "rank:count host:string slot:count train_bytes:count "
+                       "infer_bytes:count stage_bytes:count")));
+    rf_schema_need(
+        out, "traffic",
+        list_of(rf_schema_list(rf_schema_integer(0, INT64_MAX), 3, 3)));
+    rf_schema_add(out, "model", model_schema());
+    rf_schema_add(out, "strategy_choice", choice_schema(false));
+    rf_schema_add(out, "balance_choice", choice_schema(true));
+    rf_schema_add(out, "ranks", ranks_schema());
+    rf_schema_add(out, "transfers", list_of(box_schema("src:count dst:count")));
+    rf_schema_add(out, "steps",
+                  list_of(rf_schema_record("transfer:count from:string "
+                                           "to:string group:count")));
+    return out;
+}
+
+json_t *rf_plan_schema(void)
+{
+    json_t *out = rf_schema_record("schema_version:count");
+    rf_schema_need(out, "model", model_schema());
+    rf_schema_need(out, "scenarios", list_of(scenario_schema()));
+    return out;
+}

@@ -42,13 +42,13 @@ $(abspath $(BUILD))/cuda12-toolkit/bin/nvcc: $(addprefix tests/gpu/,\
 make_cuda12 = @$(MAKE) -j$(JOBS) BUILD=$(BUILD)/cuda12 CUDA=1 \
 	CUDA_HOME=$(CUDA12_HOME) NCCL_HOME=$(NCCL_HOME) \
 	$(GPU_PROGRAMS:$(BUILD)/%=$(BUILD)/cuda12/%)
-bundle: $(if $(CUDA12),$(CUDA12_HOME)/bin/nvcc) ## a folder for a bare GPU machine (CUDA12=1: also with drivers before 580)
+bundle: $(if $(CUDA12),$(CUDA12_HOME)/bin/nvcc) ## a folder for a bare GPU machine (CUDA12=1: old drivers)
 	$(call needs,build unit,$(GPU_PROGRAMS))
 	$(if $(CUDA12),$(make_cuda12))
 	tests/gpu/make-bundle $(BUILD) $(BUILD)/bundle $(if $(CUDA12),$(BUILD)/cuda12)
 
 # Not part of `make check`: it compiles all once more.
-check-cuda12: $(CUDA12_HOME)/bin/nvcc ## build with CUDA 12 (of PyPI, or CUDA12_HOME), and run it over the fakes
+check-cuda12: $(CUDA12_HOME)/bin/nvcc ## build with CUDA 12, and test it over the fakes
 	@scripts/deps build test
 	$(make_cuda12) $(BUILD)/cuda12/unit-cuda fake
 	@scripts/run-tests $(BUILD)/cuda12 $(BUILD)/cuda12/unit-cuda \

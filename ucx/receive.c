@@ -34,7 +34,7 @@ void rf_ucx_received(struct rf_ucx_carrier *carrier, uint32_t action,
     if (of->landed < of->coder.shape.total_items) {
         return;
     }
-    if (engine->flow->serialize || of->offered) {
+    if (engine->flow->noted || of->offered) {
         rf_ucx_note(&carrier->peers[of->peer], RF_UCX_TAKEN,
                     engine->flow->actions[action].op);
     }
@@ -127,12 +127,12 @@ static bool expect_all(struct rf_ucx_carrier *carrier, uint32_t action)
 }
 
 /* Completes a send on the receiver's note. False: the note is not due, which it
- * is once an iteration, after the op was offered or, with turns, all of its
- * items were issued. */
+ * is once an iteration, after the op was offered or, if sends have notes, all of
+ * its items were issued. */
 static bool take_end(struct rf_ucx_carrier *carrier, uint32_t send)
 {
     struct rf_ucx_op *of = &carrier->ops[send];
-    const bool sent = carrier->engine->flow->serialize &&
+    const bool sent = carrier->engine->flow->noted &&
                       of->moved == of->coder.shape.total_items;
     if (of->taken || (!of->offered && !sent)) {
         return false;

@@ -10,10 +10,9 @@
 
 /* --- completion ----------------------------------------------------------- */
 
-/* With turns, the receiver's note completes a send. */
 static void sent(struct rf_ucx_carrier *carrier, uint32_t action)
 {
-    if (!carrier->engine->flow->serialize) {
+    if (!carrier->engine->flow->noted) {
         rf_engine_complete(carrier->engine, action);
     }
 }

@@ -21,7 +21,6 @@ struct item {
 struct making {
     const struct rf_plan *plan;
     struct rf_tensor_groups *out;
-    uint32_t first; /* group of the stage */
     uint32_t group; /* now being filled */
     uint64_t used;  /* by it: layers or bytes */
     uint32_t place; /* of the last item */
@@ -57,8 +56,8 @@ static void find_stages(const struct rf_plan *plan, const size_t *first_item,
                         struct item *items)
 {
     const struct rf_layouts *layouts = &plan->priv->layouts[RF_TRAIN];
-    uint32_t size = plan->world->size[RF_TRAIN], done = 0;
-    for (uint32_t i = 0; i < size && done < layouts->n_layouts; i++) {
+    const uint32_t size = plan->world->size[RF_TRAIN];
+    for (uint32_t i = 0; i < size; i++) {
         const struct rf_rank_layout *layout =
             &layouts->layouts[layouts->of_index[i]];
         const uint32_t stage = rf_coord_of(&plan->spec->train, size, i).pp;
@@ -132,8 +131,7 @@ static void add_by_layers(struct making *making, const struct item *item)
 {
     const uint64_t size = making->plan->spec->group.size;
     if (item->place != making->place) {
-        const bool apart = item->place == BEFORE || item->place == BEHIND ||
-                           making->place == BEFORE;
+        const bool apart = item->place == BEHIND || making->place == BEFORE;
         if (making->used > 0 && (apart || making->used == size)) {
             next_group(making);
         }
@@ -210,8 +208,7 @@ void rf_tensor_groups_make(const struct rf_plan *plan,
     struct item *items = list_items(plan, &n);
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || items[i].stage != items[i - 1].stage) {
-            making.first = spec->serial_pp ? out->n : 0;
-            making.group = making.first;
+            making.group = spec->serial_pp ? out->n : 0;
             making.used = 0;
             making.place = BEHIND; /* none: no stage begins with it twice */
         }

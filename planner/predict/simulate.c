@@ -30,6 +30,7 @@
  * that none of them idles. */
 #define WINDOW 6
 #define MAX_TURNS (UINT32_C(1) << 16)
+#define LEAST_TURNS 64
 
 /* --- Servers ------------------------------------------------------------- */
 
@@ -255,17 +256,19 @@ static double latency_of(const struct rf_simulation *b,
 static void choose_turns(struct rf_simulation *b)
 {
     const struct rf_spec *spec = b->env->plan->spec;
-    uint32_t most = 0;
-    if (!spec->serialize) {
-        b->turn_slots =
-            spec->group.by != RF_GROUP_NOTHING ? spec->group.in_flight : 0;
-        return;
+    uint32_t most = 0, turns = MAX_TURNS;
+    b->by_group = !spec->serialize && spec->group.by != RF_GROUP_NOTHING;
+    b->turn_slots = spec->serialize ? 1
+                    : b->by_group   ? spec->group.in_flight
+                                    : 0;
+    for (size_t i = 0; i < b->n_items && b->turn_slots > 0; i++) {
+        const struct rf_op *op = rf_simulation_op(b, i);
+        most = RF_MAX(most, b->by_group ? op->group : op->task);
     }
-    b->turn_slots = 1;
-    for (size_t i = 0; i < b->n_items; i++) {
-        most = RF_MAX(most, rf_simulation_op(b, i)->task);
+    if (b->by_group) { /* a flow is of one turn */
+        turns = RF_MAX(RF_SIMULATION_FLOWS / b->world->n_ranks, LEAST_TURNS);
     }
-    b->tasks_a_turn = most / MAX_TURNS + 1;
+    b->a_turn = most / turns + 1;
 }
 
 static void count_ranks(struct rf_simulation *b)
@@ -415,7 +418,7 @@ static struct turn_job *list_places(const struct rf_simulation *b, size_t *n)
     for (size_t f = 0; f < b->n_flows; f++) {
         const struct rf_simulated_flow *flow = &b->flows[f];
         const bool waits =
-            flow->turn > 0 && (b->tasks_a_turn == 0 || flow->src != flow->dst);
+            flow->turn > 0 && (b->by_group || flow->src != flow->dst);
         for (uint32_t j = 0; waits && j < flow->n_jobs; j++) {
             const uint32_t job = (uint32_t)flow->first_job + j;
             places[(*n)++] = (struct turn_job){flow->src, flow->turn, job};

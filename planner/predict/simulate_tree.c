@@ -1,7 +1,7 @@
 /*
  * Trees (planner/schedule/delivery.h). Deliveries with the same hops form a
  * *group*: all that leaves the root's staging memory (deliveries with takes),
- * with "serialize" in a turn; any other delivery is a group of its own. An op of
+ * by turns, if there are any; any other delivery is a group of its own. An op of
  * a schedule without deliveries counts as a delivery to one stop in one chunk.
  * All hops of a group carry the same chunks in the same order, so a chunk of one
  * hop waits for the same chunk of the hop before. What a rank takes out of its
@@ -175,9 +175,7 @@ static void add_hop(struct rf_simulation *b, struct group *group, uint32_t src,
         .src = src,
         .dst = dst,
         .after = group->takes ? RF_AFTER_STAGE : after,
-        .turn = src == dst && !group->takes && b->tasks_a_turn > 0
-                    ? 0
-                    : group->turn};
+        .turn = src == dst && !group->takes && !b->by_group ? 0 : group->turn};
     uint32_t flow = b->items[group->members[0]].flow; /* of its first hop */
     if (group->n_hops > 0 || flow == NO_FLOW) {
         flow = rf_simulation_flow(b, &key);
@@ -249,10 +247,10 @@ static uint32_t later_turns(const struct rf_simulation *b,
                             const struct group *group)
 {
     const struct rf_delivery *delivery = delivery_of(b, group->members[0]);
-    if (b->tasks_a_turn == 0 || delivery == NULL) {
+    if (b->turn_slots == 0 || b->by_group || delivery == NULL) {
         return 0;
     }
-    return (uint32_t)(group->n_ops - 1) * delivery->tasks / b->tasks_a_turn;
+    return (uint32_t)(group->n_ops - 1) * delivery->tasks / b->a_turn;
 }
 
 /* Whether the method leaves the bytes of a group in place. */

@@ -22,7 +22,7 @@ uint32_t rf_simulation_turn(const struct rf_simulation *b,
     if (b->turn_slots == 0) {
         return 0;
     }
-    return (b->tasks_a_turn > 0 ? op->task / b->tasks_a_turn : op->group) + 1;
+    return (b->by_group ? op->group : op->task) / b->a_turn + 1;
 }
 
 bool rf_simulation_crosses(const struct rf_simulation *b, uint32_t src,

@@ -58,9 +58,11 @@ struct rf_simulation {
     uint64_t in_place;
     struct rf_in_place_set covered; /* with RF_LEFT_COVERED */
     uint32_t *n_ranks;              /* per node */
-    uint32_t *n_copiers;   /* per node: copying ranks; 0 unless RF_COPIER_DST */
-    uint32_t turn_slots;   /* turns under way at a rank; 0: there are none */
-    uint32_t tasks_a_turn; /* 0: turns are groups, also of local copies */
+    uint32_t *n_copiers; /* per node: copying ranks; 0 unless RF_COPIER_DST */
+    uint32_t turn_slots; /* turns under way at a rank; 0: there are none */
+    bool by_group;       /* turns are groups, also of local copies; else tasks
+                              between ranks */
+    uint32_t a_turn;     /* groups or tasks in a turn */
     struct rf_ring_flows *rings; /* see simulate_ring.c */
 };
 

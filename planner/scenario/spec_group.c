@@ -72,18 +72,16 @@ static enum rf_status read_by(const struct rf_jnode *object, void *out,
         group->size = 1;
         return RF_OK;
     }
-    group->by = text != NULL && strncmp(text, "bytes:", 6) == 0
-                    ? RF_GROUP_BYTES
-                    : RF_GROUP_LAYERS;
-    if (text != NULL &&
-        (group->by == RF_GROUP_BYTES || strncmp(text, "layers:", 7) == 0) &&
-        parse_size(strchr(text, ':') + 1, group->by == RF_GROUP_BYTES,
-                   &group->size)) {
+    const bool bytes = text != NULL && strncmp(text, "bytes:", 6) == 0;
+    if (text != NULL && (bytes || strncmp(text, "layers:", 7) == 0) &&
+        parse_size(strchr(text, ':') + 1, bytes, &group->size)) {
+        group->by = bytes ? RF_GROUP_BYTES : RF_GROUP_LAYERS;
         return RF_OK;
     }
     return rf_jnode_wrong(by.value != NULL ? &by : object, err,
-                          "must be \"layer\", \"layers:N\" or \"bytes:SIZE\", "
-                          "as in \"bytes:512MB\" (4 KiB or more)");
+                          "must be \"layer\", \"layers:N\" (1 to 1000000) or "
+                          "\"bytes:SIZE\" (4 KiB to 1 PiB, in B, kB, MB, GB, "
+                          "KiB, MiB or GiB)");
 }
 
 static json_t *by_schema(void)

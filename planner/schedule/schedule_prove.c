@@ -110,6 +110,14 @@ enum rf_status rf_schedule_prove(const struct rf_plan *plan,
 {
     struct rf_schedule_proof proof = {
         .plan = plan, .schedule = schedule, .group = RF_NO_GROUP, .err = err};
+    const struct rf_group_spec *group = &plan->spec->group;
+    const uint32_t in_flight =
+        group->by != RF_GROUP_NOTHING ? group->in_flight : RF_IN_FLIGHT;
+    if (schedule->in_flight != in_flight) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "schedule: %u groups in flight instead of %u",
+                          schedule->in_flight, in_flight);
+    }
     enum rf_status status = allocate(&proof);
     RF_THEN(status, check_ops(&proof));
     RF_THEN(status, check_pieces(&proof));

@@ -166,7 +166,9 @@ enum rf_status rf_schedule_proof_enter(struct rf_schedule_proof *proof,
 {
     uint32_t *slot_end;
     if (op->group == RF_NO_GROUP) {
-        return RF_OK;
+        return proof->plan->spec->group.by == RF_GROUP_NOTHING
+                   ? RF_OK
+                   : rf_schedule_proof_fault(proof, op, "has no group");
     }
     slot_end = &proof->ends[op->group % proof->schedule->in_flight];
     if (op->group != proof->group) {

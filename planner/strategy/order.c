@@ -263,15 +263,22 @@ static void order_works(const struct rf_world *world, struct rf_works *works,
     field_free(&field);
 }
 
+uint64_t *rf_order_loads(const struct rf_world *world)
+{
+    return rf_xcalloc((size_t)world->n_nodes + world->n_ranks,
+                      sizeof(uint64_t));
+}
+
 void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
                      const struct rf_link_weights *weights, bool serialize,
-                     struct rf_works *works, uint32_t *permutation)
+                     struct rf_works *works, uint64_t *of,
+                     uint32_t *permutation)
 {
     uint32_t placed = 0;
     struct loads loads = {.world = world,
                           .weights = weights,
-                          .node = rf_xcalloc(world->n_nodes, sizeof(uint64_t)),
-                          .rank = rf_xcalloc(world->n_ranks, sizeof(uint64_t))};
+                          .node = of,
+                          .rank = of + world->n_nodes};
     for (unsigned reach = FAR; reach < REACHES; reach++) {
         uint32_t first = placed;
         for (uint32_t i = 0; i < works->n; i++) {
@@ -290,8 +297,6 @@ void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
                         placed - first);
         }
     }
-    free(loads.node);
-    free(loads.rank);
 }
 
 struct shifted {

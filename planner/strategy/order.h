@@ -26,11 +26,16 @@
  * Sets `source` of every work and permutation[0 … n-1], the order of emission.
  * With balance size or time and ranks that do one thing at a time, `whole`
  * works leave a node from its first holder, so that two of them do not share
- * the node's link while both hold up all their receivers.
+ * the node's link while both hold up all their receivers. `loads` has the bytes
+ * of each node's link, then those of each rank, from works chosen before, and
+ * gets those of these.
  */
 void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
                      const struct rf_link_weights *weights, bool serialize,
-                     struct rf_works *works, uint32_t *permutation);
+                     struct rf_works *works, uint64_t *loads,
+                     uint32_t *permutation);
+/* Loads of nothing. The caller frees them. */
+uint64_t *rf_order_loads(const struct rf_world *world);
 
 /*
  * The same for works of one sender and one receiver each, too many to compare:

@@ -51,6 +51,7 @@ static enum rf_status build(const struct rf_plan *plan, uint32_t node,
     builder.schedule = rf_schedule_create(plan->world);
     if (groups.n > 0) {
         builder.schedule->in_flight = plan->spec->group.in_flight;
+        rf_hash_u64(&builder.schedule->digest, plan->spec->group.in_flight);
     }
     builder.next_round =
         rf_xcalloc(RF_MAX(plan->world->n_ranks, 1), sizeof(uint32_t));

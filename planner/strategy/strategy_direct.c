@@ -114,9 +114,11 @@ static void schedule_few(const struct rf_builder *builder, uint32_t *order)
                 ((struct rf_holder){.rank = transfer->dst}));
         RF_PUSH(works.works, works.n, works.capacity, work);
     }
+    uint64_t *loads = rf_order_loads(plan->world);
     rf_order_choose(plan->world, RF_BALANCE_ORDER,
                     &(struct rf_link_weights){NULL}, plan->spec->serialize,
-                    &works, order);
+                    &works, loads, order);
+    free(loads);
     rf_works_free(&works);
 }
 
@@ -219,7 +221,8 @@ static void emit_walked(struct rf_builder *builder)
 
 void rf_strategy_direct(struct rf_builder *builder)
 {
-    for (uint32_t g = 0; g < rf_builder_groups(builder); g++) {
+    for (uint32_t g = 0;
+         g < rf_builder_groups(builder) && builder->status == RF_OK; g++) {
         rf_builder_begin_group(builder, g);
         if (builder->spec->balance == RF_BALANCE_ORDER) {
             emit_ordered(builder);

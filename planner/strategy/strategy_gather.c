@@ -22,7 +22,7 @@
 
 #define SLAB_ALIGN 64
 #define CHUNK_BYTES_MIN 65536
-#define CHUNKS_A_BUCKET 32
+#define CHUNKS_A_GROUP 32
 
 struct slab {
     uint32_t family, group;
@@ -334,7 +334,7 @@ static uint32_t gather_part(struct gather *gather, const struct slab *slab,
                              source->rank != gather->root}};
     uint64_t bytes = builder->chunk_bytes;
     if (bytes == 0) {
-        bytes = RF_MAX(gather->slot_bytes / CHUNKS_A_BUCKET, CHUNK_BYTES_MIN);
+        bytes = RF_MAX(gather->slot_bytes / CHUNKS_A_GROUP, CHUNK_BYTES_MIN);
     }
     rf_builder_make(builder, &step, &from, &to, &part.gathered.op);
     rf_delivery_cut(&part.gathered, 1,

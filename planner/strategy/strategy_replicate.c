@@ -53,6 +53,8 @@ struct replication {
     double far_bytes;     /* to all far receivers */
     uint32_t *node_works;
     uint32_t longest; /* chain, in nodes */
+    uint32_t first;   /* number of the first unit task, over all groups */
+    uint64_t *loads;  /* of all groups so far */
 };
 
 static uint32_t node_of(const struct replication *maker, uint32_t rank)
@@ -184,7 +186,7 @@ static void serve_far(struct replication *maker, uint32_t index,
                            .sources = push(maker, sources, n_sources),
                            .n_sources = n_sources,
                            .whole = strategy == RF_BROADCAST,
-                           .turn = index,
+                           .turn = maker->first + index,
                            .n_receivers = (uint32_t)maker->n_far};
     uint32_t nodes = 0, widest = 0;
     qsort(maker->far, maker->n_far, sizeof(*maker->far), by_node);
@@ -270,7 +272,8 @@ static uint64_t chunk_bytes(const struct replication *maker)
             chunk = RF_MIN(chunk, share);
         }
     }
-    uint64_t least = (uint64_t)(maker->far_bytes / CHUNK_OPS_MAX);
+    uint64_t least = (uint64_t)(maker->far_bytes * rf_builder_groups(builder) /
+                                CHUNK_OPS_MAX);
     return RF_MAX(chunk, RF_MAX(least, CHUNK_BYTES_MIN));
 }
 
@@ -570,7 +573,7 @@ static void serve(struct replication *maker)
     uint32_t *order = rf_xcalloc(maker->works.n, sizeof(*order));
     rf_order_choose(builder->world, builder->spec->balance,
                     &builder->plan->priv->weights, builder->spec->serialize,
-                    &maker->works, order);
+                    &maker->works, maker->loads, order);
     emit_works(maker, order);
     free(order);
     free(maker->far);
@@ -606,17 +609,22 @@ void rf_strategy_replicate(struct rf_builder *builder)
         builder->status = status;
         return;
     }
+    uint64_t *loads = rf_order_loads(builder->world);
+    uint32_t first = 0;
     for (uint32_t g = 0;
          g < rf_builder_groups(builder) && builder->status == RF_OK; g++) {
-        struct replication maker = {.builder = builder, .units = all};
+        struct replication maker = {
+            .builder = builder, .units = all, .first = first, .loads = loads};
         rf_builder_begin_group(builder, g);
         if (builder->group != RF_NO_GROUP) {
             maker.units = units_of_group(builder, &all);
         }
+        first += (uint32_t)maker.units.n;
         serve(&maker);
         if (builder->group != RF_NO_GROUP) {
             free(maker.units.of);
         }
     }
+    free(loads);
     rf_unit_tasks_free(&all);
 }

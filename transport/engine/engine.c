@@ -182,7 +182,9 @@ static enum rf_status build(struct rf_engine *engine,
     struct rf_flow_how how = {.schedule = env->schedule,
                               .world = world,
                               .node = world->ranks[env->rank].node,
-                              .serialize = env->plan->spec->serialize};
+                              .serialize = env->plan->spec->serialize,
+                              .groups = env->plan->spec->group.by !=
+                                        RF_GROUP_NOTHING};
     engine->routes = rf_xcalloc(env->schedule->n_ops, sizeof(*engine->routes));
     for (size_t i = 0; i < env->schedule->n_ops; i++) {
         engine->routes[i] = route_of(policy, world, &env->schedule->ops[i]);

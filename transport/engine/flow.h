@@ -64,6 +64,8 @@ struct rf_flow {
     uint32_t *next;
     struct rf_op_actions *of_op;
     bool serialize;
+    bool noted; /* a send is complete when its receiver says so, not when it is
+                   handed over: others may wait for it */
     /* Portions of shared copies: [0, n_free) may run at once, the rest when
      * their action is handed out. Set before rf_flow_shared_bytes(). */
     uint32_t n_portions, n_free;
@@ -83,6 +85,7 @@ struct rf_flow_how {
     uint32_t node;
     const enum rf_route *routes; /* by op */
     bool serialize;
+    bool groups; /* of the scenario */
 };
 
 /* Makes the actions of the schedule's ops. Routes and schedule must outlive the

@@ -308,6 +308,7 @@ enum rf_status rf_flow_build(const struct rf_flow_how *how,
     flow->schedule = schedule;
     flow->routes = how->routes;
     flow->serialize = how->serialize;
+    flow->noted = how->serialize || how->groups;
     flow->of_op = rf_xcalloc(schedule->n_ops, sizeof(*flow->of_op));
     make_slots(&build);
     for (uint32_t i = 0; i < schedule->n_ops; i++) {

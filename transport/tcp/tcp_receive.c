@@ -127,7 +127,7 @@ static void count_arrived(struct rf_link *link, const struct rf_chunk *arrived)
         return;
     }
     link->current = RF_NONE;
-    if (engine->flow->serialize) {
+    if (engine->flow->noted) {
         rf_tcp_note(link, RF_TCP_TAKEN, position);
     }
     rf_engine_complete(engine, op->action);

@@ -193,8 +193,7 @@ static void advance(struct rf_link *link, uint64_t n)
            batch->ends[batch->end_at].at <= batch->sent) {
         struct rf_tcp_op *op = &link->ops[batch->ends[batch->end_at++].index];
         op->sent = engine->flow->generation;
-        /* With turns, the receiver's note completes it. */
-        if (!engine->flow->serialize) {
+        if (!engine->flow->noted) {
             rf_engine_complete(engine, op->action);
         }
     }
@@ -203,11 +202,12 @@ static void advance(struct rf_link *link, uint64_t n)
 /* --- notes from the receiver ---------------------------------------------- */
 
 /* Completes an op on the receiver's note. False: the note is not due, which it
- * is with turns, once an iteration, after all of the op has been sent. */
+ * is, if sends have notes, once an iteration, after all of the op has been sent.
+ */
 static bool take_end(struct rf_engine *engine, struct rf_tcp_op *op)
 {
     const uint32_t generation = engine->flow->generation;
-    if (!engine->flow->serialize || op->sent != generation ||
+    if (!engine->flow->noted || op->sent != generation ||
         op->taken == generation) {
         return false;
     }

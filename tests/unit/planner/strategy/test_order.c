@@ -14,6 +14,7 @@ AUTO_STRUCT(rf_works, rf_works_free)
 #define NODES 6
 #define RANKS_A_NODE 2
 #define RANKS (NODES * RANKS_A_NODE)
+#define NO_LOADS ((uint64_t[NODES + RANKS]){0})
 
 static struct rf_rank ranks[RANKS];
 static const struct rf_world world = {
@@ -68,7 +69,8 @@ TEST(test_order_none_takes_the_first_holder)
     make_world();
     add_work(&works, 0xf, 0x100, 10);
     add_work(&works, 0xf, 0x400, 10);
-    rf_order_choose(&world, RF_BALANCE_NONE, &alike, false, &works, order);
+    rf_order_choose(&world, RF_BALANCE_NONE, &alike, false, &works, NO_LOADS,
+                    order);
     ck_assert_uint_eq(source_rank(&works, 0), 0);
     ck_assert_uint_eq(source_rank(&works, 1), 0);
     ck_assert_uint_eq(order[0], 0);
@@ -84,7 +86,8 @@ TEST(test_order_size_balances_links_then_ranks)
     add_work(&works, 0xf, 0x400, 4);
     add_work(&works, 0xf, 0x400, 4);
     add_work(&works, 0x7, 0x400, 4);
-    rf_order_choose(&world, RF_BALANCE_SIZE, &alike, false, &works, order);
+    rf_order_choose(&world, RF_BALANCE_SIZE, &alike, false, &works, NO_LOADS,
+                    order);
     ck_assert_uint_eq(source_rank(&works, 0), 0); /* 10 on node 0 */
     ck_assert_uint_eq(source_rank(&works, 1), 2); /* 4 on node 1 */
     ck_assert_uint_eq(source_rank(&works, 2), 3); /* 8 on node 1 */
@@ -107,7 +110,8 @@ TEST(test_order_time_balances_links_by_weight)
     for (uint32_t i = 0; i < 8; i++) {
         add_work(&works, 0xd, 0x100, 10);
     }
-    rf_order_choose(&world, RF_BALANCE_TIME, &weights, false, &works, order);
+    rf_order_choose(&world, RF_BALANCE_TIME, &weights, false, &works, NO_LOADS,
+                    order);
     for (uint32_t i = 0; i < 8; i++) {
         sent[source_rank(&works, i)]++;
     }
@@ -127,7 +131,7 @@ TEST(test_order_puts_links_before_copies)
         add_work(&works, 0x1, 0x1, 10);   /* inside a rank */
         add_work(&works, 0x1, 0x2, 10);   /* inside a node */
         add_work(&works, 0x1, 0x100, 10); /* between nodes */
-        rf_order_choose(&world, all[i], &alike, true, &works, order);
+        rf_order_choose(&world, all[i], &alike, true, &works, NO_LOADS, order);
         ck_assert_uint_eq(order[0], 2);
         ck_assert_uint_eq(order[1], 1);
         ck_assert_uint_eq(order[2], 0);
@@ -213,7 +217,7 @@ LOOP_TEST(test_order_of_few_works_is_the_best_there_is, 6)
                      1 + pick(&state, 5));
         }
         rf_order_choose(&world, RF_BALANCE_ORDER, &alike, serialize, &works,
-                        order);
+                        NO_LOADS, order);
         double found = makespan_of(&works, serialize, order);
         memcpy(again, order, sizeof(again));
         double best = exhaustive(&works, serialize, again, 0);
@@ -233,7 +237,8 @@ TEST(test_order_of_many_works_keeps_all_links_busy)
         }
     }
     ck_assert_uint_eq(works.n, 36);
-    rf_order_choose(&world, RF_BALANCE_ORDER, &alike, true, &works, order);
+    rf_order_choose(&world, RF_BALANCE_ORDER, &alike, true, &works, NO_LOADS,
+                    order);
     /* three links out, three in: 12 works each */
     ck_assert_double_eq_tol(makespan_of(&works, true, order), 1200, 1e-9);
 }
@@ -250,7 +255,7 @@ TEST(test_order_is_deterministic)
                      1u << (4 + pick(&state, 8)), 1 + pick(&state, 100));
         }
         rf_order_choose(&world, RF_BALANCE_ORDER, &alike, false, &works,
-                        pass == 0 ? first : second);
+                        NO_LOADS, pass == 0 ? first : second);
     }
     ck_assert_mem_eq(first, second, sizeof(first));
 }

@@ -159,6 +159,26 @@ LOOP_TEST(test_strategy_moves_every_byte_in_groups, RF_ARRAY_SIZE(pairs))
     }
 }
 
+/* Each tensor is a group, and each of four replicas sends its share of them. */
+TEST(test_strategy_divides_groups_among_replicas)
+{
+    const uint32_t slots[] = {1, 1, 1, 1, 1, 1};
+    AUTO(planned) lab;
+    uint64_t least = UINT64_MAX, most = 0;
+    assert_ok(lab_make(&lab, DENSE,
+                       "{'mode': 'disaggregated', 'strategy': 'broadcast', "
+                       "'train': {'dp': 4, 'nodes': ['n0', 'n1', 'n2', 'n3']}, "
+                       "'infer': {'dp': 2, 'nodes': ['n4', 'n5']}, 'group': "
+                       "{'by': 'bytes:4096'}}",
+                       slots, 6),
+              lab.err);
+    for (uint32_t n = 0; n < 4; n++) {
+        least = RF_MIN(least, lab.schedule->node_send[n]);
+        most = RF_MAX(most, lab.schedule->node_send[n]);
+    }
+    ck_assert_uint_le(most, 2 * least);
+}
+
 LOOP_TEST(test_strategy_casts_once_on_the_way, 4)
 {
     static const char *const ends[] = {"destination", "source"};

@@ -156,6 +156,26 @@ TEST(test_staging_waits_for_all_readers_of_its_slot)
     end(&lab);
 }
 
+/* A copy waits for the group before in its slot, whatever it touches. */
+LOOP_TEST(test_as_many_groups_as_slots_are_under_way, 4)
+{
+    static const uint32_t slots[] = {1, 2, 3, RF_IN_FLIGHT_MAX};
+    struct lab lab;
+    init(&lab, 1);
+    lab.schedule.in_flight = slots[_i];
+    for (uint32_t g = 0; g < N_OPS; g++) {
+        lab.ops[add(&lab, 0, 0, RF_NO_OP)].group = g;
+    }
+    build(&lab, false);
+    for (uint32_t g = 0; g < N_OPS; g++) {
+        ck_assert_uint_eq(needs(&lab, copy_of(&lab, g)), g >= slots[_i]);
+    }
+    attach(&lab);
+    rf_flow_complete(lab.flow, copy_of(&lab, 0));
+    ck_assert_uint_eq(taken(&lab), RF_MIN(slots[_i], N_OPS));
+    end(&lab);
+}
+
 TEST(test_turns_follow_tasks_at_both_ranks)
 {
     struct lab lab;

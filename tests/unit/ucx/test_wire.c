@@ -329,8 +329,9 @@ TEST(test_a_killed_rank_of_another_node_is_noticed)
     ck_assert_uint_eq(run(&what, statuses), RANKS);
     ck_assert(WIFSIGNALED(statuses[1]));
     for (uint32_t r = 0; r < RANKS; r++) {
-        ck_assert(r == 1 || ended_with(statuses, r, RF_ERR_PEER) ||
-                  ended_with(statuses, r, RF_ERR_ABORTED));
+        ck_assert_msg(r == 1 || ended_with(statuses, r, RF_ERR_PEER) ||
+                          ended_with(statuses, r, RF_ERR_ABORTED),
+                      "rank %u: status %#x", r, (unsigned)statuses[r]);
     }
     ck_assert(ended_with(statuses, 0, RF_ERR_PEER) ||
               ended_with(statuses, 2, RF_ERR_PEER) ||

@@ -266,7 +266,8 @@ static void choose_turns(struct rf_simulation *b)
         most = RF_MAX(most, b->by_group ? op->group : op->task);
     }
     if (b->by_group) { /* a flow is of one turn */
-        turns = RF_MAX(RF_SIMULATION_FLOWS / b->world->n_ranks, LEAST_TURNS);
+        turns = RF_MAX(RF_SIMULATION_FLOWS / RF_MAX(b->world->n_ranks, 1),
+                       LEAST_TURNS);
     }
     b->a_turn = most / turns + 1;
 }

@@ -135,9 +135,11 @@ static void finish_gates(struct flow_build *build, struct gates *gates)
 static uint32_t gate_at(const struct gates *gates, uint32_t rank,
                         uint32_t number)
 {
-    struct gate_key key = {rank, number};
+    const struct gate_key key = {rank, number};
     const struct gate_key *found =
-        bsearch(&key, gates->keys, gates->n, sizeof(key), compare_keys);
+        gates->n == 0
+            ? NULL
+            : bsearch(&key, gates->keys, gates->n, sizeof(key), compare_keys);
     return found == NULL
                ? RF_NONE
                : gates->first_action + (uint32_t)(found - gates->keys);

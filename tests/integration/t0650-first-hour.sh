@@ -235,7 +235,7 @@ test_bundle_finds_the_libraries_of_the_machine() {
     make_bundle
     for folder in env/lib project/venv/lib \
         home/.local/lib/python3.9/site-packages/nvidia/nccl/lib \
-        home/work/.venv/lib/python3.12/site-packages/nvidia/nvshmem/lib \
+        home/code/.venv/lib/python3.12/site-packages/nvidia/nvshmem/lib \
         home/conda/envs/rl/lib; do
         mkdir -p "$folder"
         touch "$folder/libnccl.so.2" "$folder/libnvshmem_host.so.3"

@@ -230,14 +230,21 @@ static void move_op(struct rf_schedule *schedule, uint32_t from, uint32_t to)
     }
 }
 
+/* The first op of group 1. */
+static uint32_t first_of_next_group(const struct rf_schedule *schedule)
+{
+    uint32_t i = 0;
+    while (schedule->ops[i].group == 0) {
+        i++;
+    }
+    return i;
+}
+
 TEST(test_schedule_proof_finds_groups_out_of_order)
 {
     AUTO(planned) lab;
-    uint32_t i = 0;
     make(&lab, "gather_broadcast", "");
-    while (lab.schedule->ops[i].group == 0) {
-        i++;
-    }
+    const uint32_t i = first_of_next_group(lab.schedule);
     move_op(lab.schedule, i, i - 1);
     assert_fails(rf_schedule_prove(lab.plan, lab.schedule, &lab.err),
                  RF_ERR_INTERNAL, lab.err, "a later group");
@@ -248,11 +255,8 @@ TEST(test_schedule_proof_finds_groups_out_of_order)
 TEST(test_schedule_proof_finds_reads_of_another_group)
 {
     AUTO(planned) lab;
-    uint32_t i = 0;
     make(&lab, "gather_broadcast", "");
-    while (lab.schedule->ops[i].group == 0) {
-        i++;
-    }
+    const uint32_t i = first_of_next_group(lab.schedule);
     ck_assert_uint_eq(lab.schedule->ops[i - 1].src_mem, RF_MEM_STAGE);
     lab.schedule->ops[i - 1].group = 1;
     assert_fails(rf_schedule_prove(lab.plan, lab.schedule, &lab.err),

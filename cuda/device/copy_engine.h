@@ -1,8 +1,8 @@
 /*
  * Copies by the device's copy engines, which need no multiprocessor: contiguous
  * runs in batches (cudaMemcpyBatchAsync, CUDA 12.8 or later), pitched rows as
- * two-dimensional copies, or, 2 GiB and more apart, as runs. Lists are made once per plan; running one allocates
- * nothing.
+ * two-dimensional copies, or, 2 GiB and more apart, as runs. Lists are made once
+ * per plan; running one allocates nothing.
  */
 #ifndef RF_CUDA_DEVICE_COPY_ENGINE_H
 #define RF_CUDA_DEVICE_COPY_ENGINE_H

@@ -8,8 +8,8 @@
  * them. Four ranks whose first peers make a cycle (0 node, 1 world, 3 node, 2
  * world) then deadlock once a message is larger than NCCL's buffers. On any
  * version they do if a device has room for one kernel and starts another one
- * than its peer. Why two streams: traffic inside the node and between nodes uses different links and
- * need not wait for each other.
+ * than its peer. Why two streams: traffic inside the node and between nodes uses
+ * different links and need not wait for each other.
  */
 #ifndef RF_CUDA_NCCL_NCCL_WIRE_H
 #define RF_CUDA_NCCL_NCCL_WIRE_H

@@ -120,10 +120,12 @@ coord_exits() { # EXIT_CODE ARGUMENTS...
 
 # Starts refit-coord in the background with its pid in $coord_pid. The shell
 # makes background jobs ignore SIGINT, nohup SIGHUP, and the program honours
-# that.
+# that. While the job is still a copy of the shell, the shell's handler would
+# swallow a SIGTERM.
 start_coord() {
     env --default-signal=INT,HUP "$coord" "$@" >out 2>err </dev/null &
     coord_pid=$!
+    while [ "/proc/$coord_pid/exe" -ef "/proc/$$/exe" ]; do :; done
 }
 
 # A signal that the coordinator has not taken yet would swallow the next one.

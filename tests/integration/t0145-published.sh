@@ -4,27 +4,25 @@
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
-published() {
-    "$RF_TOP/tests/bench/published/predict-published" "$RF_BUILD_DIR" "$@"
-}
+all=$work/all.json page=$work/page
+"$RF_TOP/tests/bench/published/predict-published" "$RF_BUILD_DIR" "$all" \
+    >"$page" || exit 1
 
 test_phases_and_handles_take_what_their_constants_say() {
-    published --json >all.json || fail "predict-published failed"
-    expect_json all.json '[.[] | select(.name | test("^demo-(gather|transfer|broadcast)$"))
+    expect_json "$all" '[.[] | select(.name | test("^demo-(gather|transfer|broadcast)$"))
         | .predicted_s] | length == 3 and (add / 9.8 - 1 | fabs) < 0.02'
-    expect_json all.json '.[] | select(.name == "demo-ipc")
+    expect_json "$all" '.[] | select(.name == "demo-ipc")
         | (.predicted_s / 0.001 - 1 | fabs) < 0.02'
     # Of two strategies for the same refit the faster is predicted faster.
-    expect_json all.json 'INDEX(.name) | map_values(.predicted_s)
+    expect_json "$all" 'INDEX(.name) | map_values(.predicted_s)
         | ."m2n-deepseek-v3-h" < ."m2n-deepseek-v3" and ."m2n-235b-h" < ."m2n-235b"'
     # Kimi-K2 over all links and stage after stage: the bounds of its authors.
-    expect_json all.json 'INDEX(.name) | map_values(.predicted_s)
+    expect_json "$all" 'INDEX(.name) | map_values(.predicted_s)
         | (."rdt-k2" / 1.25 - 1 | fabs) < 0.2 and (."rdt-k2-serial" / 5 - 1 | fabs) < 0.2'
 }
 
 test_the_page_of_published_times_is_current() {
-    published >page || fail "predict-published failed"
-    sed -n '/^## Constants/,$p' "$RF_TOP/docs/PUBLISHED.md" | diff - page ||
+    sed -n '/^## Constants/,$p' "$RF_TOP/docs/PUBLISHED.md" | diff - "$page" ||
         fail "docs/PUBLISHED.md differs from predict-published"
 }
 

@@ -43,7 +43,7 @@ struct rf_content_slice {
 
 /* A copy's tile has its own addresses, so that nothing else has to be loaded
  * before its data; other tiles name their slice. */
-struct rf_tile {
+struct __attribute__((aligned(16))) rf_tile {
     union {
         struct {
             uint64_t src, dst; /* of the first unit, from the bases */
@@ -59,7 +59,7 @@ struct rf_tile {
     uint32_t units; /* in a row of the tile, ≤ 2^group_log2 */
     uint32_t group_log2;
     uint16_t src_base, dst_base; /* copies */
-} __attribute__((aligned(16)));
+};
 
 struct rf_copy_args {
     struct rf_bases bases;
@@ -101,9 +101,9 @@ struct __align__(16) rf_v16
                    (p), &seen_, (v), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) { \
         }                                                                      \
     } while (0)
-struct rf_v16 {
+struct __attribute__((aligned(16))) rf_v16 {
     uint64_t low, high;
-} __attribute__((aligned(16)));
+};
 #endif
 typedef struct rf_v16 rf_unit16;
 typedef uint64_t rf_unit8;

@@ -11,7 +11,6 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "common/stats.h"
 #include "common/version.h"
 #include "coordinator/config/config.h"
 #include "coordinator/config/paths.h"
@@ -22,6 +21,7 @@
 #include "coordinator/records/summary.h"
 #include "coordinator/scenario/scenario.h"
 #include "coordinator/store/rank_logs.h"
+#include "coordinator/store/result_bound.h"
 #include "planner/model/model_json.h"
 #include "planner/schedule/plan_json.h"
 #include "transport/info/method_info.h"
@@ -225,214 +225,6 @@ static json_t *ended_by_json(const struct rf_attempt *attempt)
     return attempt->n_wanted > 0 && attempt->n_iterations == attempt->n_wanted
                ? json_string(attempt->ended_by)
                : NULL;
-}
-
-/* The median time of the measured iterations; false if there are none. */
-static bool find_median(const struct rf_attempt *attempt, double *median_ms)
-{
-    double *samples = rf_xcalloc(attempt->n_iterations + 1, sizeof(*samples));
-    size_t count = 0;
-    for (size_t i = 0; i < attempt->n_iterations; i++) {
-        if (!attempt->iterations[i].warmup) {
-            struct rf_iteration_span s = rf_iteration_span_of(
-                attempt->iterations[i].ranks, rf_attempt_ranks(attempt));
-            samples[count++] = (double)s.slowest_ns / 1e6;
-        }
-    }
-    *median_ms = rf_stats_median(samples, count);
-    free(samples);
-    return count > 0;
-}
-
-/* A method that moves no bytes has times, but neither bandwidth nor
- * efficiency. */
-static bool moves_bytes(const struct rf_attempt *attempt)
-{
-    return attempt->scenario->method->moves_bytes;
-}
-
-/* Whether the links were measured the way the method uses them: probed over
- * TCP, or by yardsticks. */
-static bool links_are_known(const struct rf_attempt *attempt)
-{
-    return attempt->scenario->plan->totals.bytes_inter_node == 0 ||
-           rf_scenario_crosses_by_tcp(attempt->scenario) ||
-           rf_attempt_yardstick_crossed(attempt);
-}
-
-/* The scope of a bound. */
-enum bounded {
-    BOUND_ANY,      /* any strategy */
-    BOUND_SCHEDULE, /* this schedule's operations */
-    BOUND_WHOLE,    /* any strategy, with nothing left in place */
-};
-
-/* The physical lower bounds from the best probe or yardstick; false if unknown,
- * as that of a schedule is with an encoding. */
-static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
-                     struct rf_bound *out)
-{
-    const struct rf_scenario *scenario = attempt->scenario;
-    struct rf_capacities links;
-    enum rf_status status;
-    enum rf_encoding encoding;
-    if (scenario == NULL) {
-        return false;
-    }
-    encoding = rf_scenario_encoding(scenario, NULL);
-    if ((what == BOUND_SCHEDULE && encoding != RF_ENCODING_DENSE) ||
-        !links_are_known(attempt) || !rf_attempt_links(attempt, &links)) {
-        return false;
-    }
-    if (what == BOUND_WHOLE) {
-        free(links.left_bytes);
-        links.left_bytes = NULL;
-    }
-    status =
-        what == BOUND_SCHEDULE
-            ? rf_bounds_schedule(scenario->plan, scenario->schedule, &links,
-                                 scenario->config->node_names, out, NULL)
-            : rf_bounds_any(scenario->plan, encoding, &links,
-                            scenario->config->node_names, out, NULL);
-    rf_capacities_free(&links);
-    return status == RF_OK && (out->ms > 0 || encoding == RF_ENCODING_DENSE);
-}
-
-/* Whether a method may have left pieces in place without reporting which: ranks
- * report that only with yardsticks. */
-static bool left_is_unknown(const struct rf_attempt *attempt)
-{
-    return !rf_attempt_has_yardstick(attempt) &&
-           attempt->scenario->method->inside.left != RF_LEFT_NOTHING;
-}
-
-static bool may_have_left(const struct rf_attempt *attempt)
-{
-    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        if (attempt->ranks[r].yardstick.left_bytes > 0) {
-            return true;
-        }
-    }
-    return left_is_unknown(attempt);
-}
-
-/* Whether a method that may leave pieces in place did so: it was faster than
- * copying everything could be. */
-static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
-{
-    struct rf_bound bound;
-    return attempt->scenario != NULL && may_have_left(attempt) &&
-           bound_of(attempt, BOUND_WHOLE, &bound) && median_ms < bound.ms;
-}
-
-/* Whether the measured iterations moved all bytes, so that a rate makes
- * sense. */
-static bool has_rate(const struct rf_attempt *attempt)
-{
-    double median_ms;
-    return find_median(attempt, &median_ms) && moves_bytes(attempt) &&
-           !was_zero_copy(attempt, median_ms);
-}
-
-static json_t *links_json(const struct rf_attempt *attempt,
-                          const struct rf_capacities *links, bool probed)
-{
-    const char *const *names = attempt->scenario->config->node_names;
-    json_t *nodes = json_array(), *pairs = json_array();
-    uint32_t n = links->n_nodes;
-    for (uint32_t i = 0; probed && i < n; i++) {
-        if (links->copy_gbytes_per_s[i] > 0) {
-            json_t *node = json_pack(
-                "{s:s, s:f, s:f}", "host", names[i], "copy_gbytes_per_s",
-                links->copy_gbytes_per_s[i], "single_copy_gbytes_per_s",
-                links->copy1_gbytes_per_s[i]);
-            if (links->scan_gbytes_per_s[i] > 0) {
-                put(node, "scan_gbytes_per_s",
-                    json_real(links->scan_gbytes_per_s[i]));
-            }
-            json_array_append_new(nodes, node);
-        }
-    }
-    for (size_t p = 0; probed && p < (size_t)n * n; p++) {
-        if (links->pair_gbytes_per_s[p] > 0) {
-            json_array_append_new(
-                pairs, json_pack("{s:s, s:s, s:f, s:f}", "from", names[p / n],
-                                 "to", names[p % n], "gbytes_per_s",
-                                 links->pair_gbytes_per_s[p], "latency_us",
-                                 links->pair_latency_us[p]));
-        }
-    }
-    return json_pack("{s:o, s:o}", "nodes", nodes, "pairs", pairs);
-}
-
-/* Adds a bound and how close the median came. If an unknown number of bytes may
- * have stayed in place, a median below the bound does not judge it. */
-static void put_bound(json_t *out, const struct rf_attempt *attempt,
-                      enum bounded what)
-{
-    struct rf_bound bound = {0};
-    double median_ms;
-    const bool known = bound_of(attempt, what, &bound);
-    const bool judged = known && find_median(attempt, &median_ms) &&
-                        moves_bytes(attempt) &&
-                        !(left_is_unknown(attempt) && median_ms < bound.ms);
-    put(out, "ms", known ? json_real(bound.ms) : NULL);
-    put(out, "resource", known ? json_string(bound.resource) : NULL);
-    rf_summary_judge_bound(out, judged ? median_ms : 0);
-}
-
-static json_t *schedule_bound_json(const struct rf_attempt *attempt)
-{
-    json_t *out = json_object();
-    put_bound(out, attempt, BOUND_SCHEDULE);
-    return out;
-}
-
-/* Each node's rates in its best yardstick; null if it had nothing to move. */
-static json_t *yardstick_json(const struct rf_attempt *attempt)
-{
-    json_t *nodes = json_array();
-    for (uint32_t n = 0; n < attempt->yardstick.n_nodes; n++) {
-        const double rates[] = {attempt->yardstick.copy_gbytes_per_s[n],
-                                attempt->yardstick.out_gbytes_per_s[n],
-                                attempt->yardstick.in_gbytes_per_s[n]};
-        static const char *const keys[] = {
-            "copy_gbytes_per_s", "sent_gbytes_per_s", "received_gbytes_per_s"};
-        json_t *node = json_pack("{s:s}", "host",
-                                 attempt->scenario->config->node_names[n]);
-        for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
-            put(node, keys[i], rates[i] > 0 ? json_real(rates[i]) : NULL);
-        }
-        json_array_append_new(nodes, node);
-    }
-    return json_pack("{s:o}", "nodes", nodes);
-}
-
-static json_t *bound_json(const struct rf_attempt *attempt)
-{
-    double median_ms;
-    json_t *out = json_object(), *probe = NULL;
-    if (attempt->probed_before || attempt->probed_after) {
-        const bool device = rf_scenario_on_device(attempt->scenario);
-        probe = json_pack(
-            "{s:o, s:o, s:o}", "before",
-            links_json(attempt, &attempt->before, attempt->probed_before),
-            "after",
-            links_json(attempt, &attempt->after, attempt->probed_after),
-            "copy_bytes",
-            device ? json_null()
-                   : bytes_json(rf_scenario_copy_bytes(attempt->scenario)));
-    }
-    put_bound(out, attempt, BOUND_ANY);
-    put(out, "zero_copy",
-        json_boolean(find_median(attempt, &median_ms) && median_ms > 0 &&
-                     was_zero_copy(attempt, median_ms)));
-    put(out, "probe", probe);
-    put(out, "yardstick",
-        attempt->scenario != NULL && rf_attempt_has_yardstick(attempt)
-            ? yardstick_json(attempt)
-            : NULL);
-    return out;
 }
 
 static json_t *memory_json(const struct rf_attempt *attempt)
@@ -742,9 +534,10 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "iterations", iterations_json(attempt, false));
     put(out, "iterations_ended_by", ended_by_json(attempt));
     put(out, "memory", memory_json(attempt));
-    put(out, "summary", rf_summary_json(out, has_rate(attempt)));
-    put(out, "bound", bound_json(attempt));
-    put(out, "schedule_bound", schedule_bound_json(attempt));
+    put(out, "summary",
+        rf_summary_json(out, rf_result_bound_has_rate(attempt)));
+    put(out, "bound", rf_result_bound_json(attempt));
+    put(out, "schedule_bound", rf_result_bound_schedule_json(attempt));
     put(out, "flags", rf_doubts_json(out));
     put(out, "verification", verification_json(attempt));
     put(out, "logs", rf_rank_logs_json(attempt, member->name, run->logs));

@@ -1,0 +1,18 @@
+/* The lower bounds of a record. */
+#ifndef RF_COORDINATOR_STORE_RESULT_BOUND_H
+#define RF_COORDINATOR_STORE_RESULT_BOUND_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "coordinator/scenario/attempt.h"
+
+/* Whether the measured iterations moved all bytes, so that a rate makes
+ * sense. */
+bool rf_result_bound_has_rate(const struct rf_attempt *attempt);
+
+/* `bound` and `schedule_bound`. New references. */
+json_t *rf_result_bound_json(const struct rf_attempt *attempt);
+json_t *rf_result_bound_schedule_json(const struct rf_attempt *attempt);
+
+#endif

@@ -27,6 +27,11 @@ json_t *rf_schema_integer(uint64_t least, uint64_t most)
                      (json_int_t)least, "maximum", (json_int_t)most);
 }
 
+json_t *rf_schema_count(void)
+{
+    return rf_schema_integer(0, INT64_MAX);
+}
+
 json_t *rf_schema_number(double least, double most)
 {
     return json_pack("{s:s, s:f, s:f}", "type", "number", "minimum", least,
@@ -52,9 +57,24 @@ json_t *rf_schema_list(json_t *items, size_t least, size_t most)
                      (json_int_t)most);
 }
 
+json_t *rf_schema_any_list(json_t *items)
+{
+    return rf_schema_list(items, 0, UINT32_MAX);
+}
+
 json_t *rf_schema_either(json_t *one, json_t *other)
 {
     return json_pack("{s:[o, o]}", "anyOf", one, other);
+}
+
+json_t *rf_schema_or_null(json_t *schema)
+{
+    return rf_schema_either(schema, rf_schema_type("null"));
+}
+
+json_t *rf_schema_as(const char *key)
+{
+    return json_pack("{s:o}", "$ref", json_sprintf("#/properties/%s", key));
 }
 
 json_t *rf_schema_object(void)
@@ -94,12 +114,48 @@ json_t *rf_schema_record(const char *fields)
         const bool or_null = type[last] == '?';
         json_t *value;
         type[or_null ? last : last + 1] = '\0';
-        value = strcmp(type, "count") == 0 ? rf_schema_integer(0, INT64_MAX)
+        value = strcmp(type, "count") == 0 ? rf_schema_count()
                                            : rf_schema_type(type);
-        rf_schema_need(out, key,
-                       or_null ? rf_schema_either(value, rf_schema_type("null"))
-                               : value);
+        rf_schema_describe(out, key, or_null ? RF_NULLABLE : RF_REQUIRED,
+                           value);
         fields += used;
     }
     return out;
+}
+
+void rf_schema_drop(json_t *object, const char *key)
+{
+    json_t *required = json_object_get(object, "required");
+    size_t i = json_array_size(required);
+    json_object_del(json_object_get(object, "properties"), key);
+    while (i-- > 0) {
+        if (strcmp(json_string_value(json_array_get(required, i)), key) == 0) {
+            json_array_remove(required, i);
+        }
+    }
+}
+
+void rf_schema_hoist(json_t *object, const char *key)
+{
+    json_t *from = json_object_get(json_object_get(object, "properties"), key);
+    json_object_set(object, "$defs", json_object_get(from, "$defs"));
+    json_object_del(from, "$defs");
+}
+
+void rf_schema_put(json_t *object, const char *key, enum rf_presence how,
+                   json_t *value)
+{
+    if (value != NULL || how != RF_OPTIONAL) {
+        json_object_set_new(object, key, value != NULL ? value : json_null());
+    }
+}
+
+void rf_schema_describe(json_t *object, const char *key, enum rf_presence how,
+                        json_t *schema)
+{
+    rf_schema_add(object, key,
+                  how == RF_NULLABLE ? rf_schema_or_null(schema) : schema);
+    if (how != RF_OPTIONAL) {
+        rf_schema_require(object, key);
+    }
 }

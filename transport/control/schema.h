@@ -46,6 +46,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "common/schema.h"
 
 #define RF_ABSENT_U32 UINT32_MAX
 #define RF_ABSENT_U64 UINT64_MAX
@@ -87,8 +88,6 @@ enum rf_field_kind {
     RF_FIELD_MAYBE,
     RF_FIELD_LIST,
 };
-
-enum rf_presence { RF_REQUIRED, RF_NULLABLE, RF_OPTIONAL };
 
 struct rf_field {
     enum rf_field_kind kind;

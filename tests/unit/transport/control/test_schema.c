@@ -4,6 +4,7 @@
 #include "tests/unit/transport/control/reference.h"
 #include "tests/unit/unit.h"
 #include "transport/control/schema.h"
+#include "transport/control/schema_json.h"
 
 #define PEN_FIELDS(F, S)                                                       \
     F(S, TEXT, colour, REQUIRED, 1, 8, "of its ink")                           \
@@ -277,6 +278,49 @@ TEST(test_schema_encodes_what_it_decoded)
     expect_encoded("{'number': 1, 'pen': {'colour': 'red'}, 'later': 1}",
                    "{'number': 1, 'pen': {'colour': 'red'}, 'bytes': null, "
                    "'title': null, 'pens': []}");
+}
+
+#define A_PEN                                                                  \
+    "{'type': 'object', 'additionalProperties': false, 'properties': "         \
+    "{'colour': {'type': 'string', 'minLength': 1}, 'width': {'type': "        \
+    "'integer', 'minimum': 1, 'maximum': 9}}, 'required': ['colour']}"
+static const struct {
+    const char *key, *schema;
+} described[] = {
+    {"number", "{'type': 'integer', 'minimum': 0, 'maximum': 100}"},
+    {"draft", "{'type': 'boolean'}"},
+    {"bytes", "{'anyOf': [{'type': 'integer', 'minimum': 1, 'maximum': "
+              "9223372036854775807}, {'type': 'null'}]}"},
+    {"shift", "{'type': 'integer', 'minimum': -5, 'maximum': 5}"},
+    {"scale", "{'type': 'number', 'minimum': 0.0, 'maximum': 10.0}"},
+    {"title", "{'anyOf': [{'type': 'string'}, {'type': 'null'}]}"},
+    {"key", "{'type': 'string', 'minLength': 1}"},
+    {"tree", "{'type': 'object'}"},
+    {"tags", "{'type': 'object', 'additionalProperties': {'anyOf': [{'type': "
+             "'string'}, {'type': 'null'}]}}"},
+    {"pages", "{'type': 'array', 'minItems': 0, 'maxItems': 2, 'items': "
+              "{'type': 'integer', 'minimum': 0, 'maximum': 50}}"},
+    {"keys", "{'type': 'array', 'minItems': 0, 'maxItems': 2, 'items': "
+             "{'type': 'string'}}"},
+    {"pen", A_PEN},
+    {"spare", A_PEN},
+    {"pens",
+     "{'type': 'array', 'minItems': 0, 'maxItems': 2, 'items': " A_PEN "}"},
+};
+
+LOOP_TEST(test_schema_describes_in_json_what_it_encodes,
+          RF_ARRAY_SIZE(described))
+{
+    json_auto_t *got = rf_schema_json(&rf_t_sheet_schema);
+    json_auto_t *want = object_of(described[_i].schema);
+    json_auto_t *needed =
+        object_of("{'required': ['number', 'bytes', 'title', 'pen', 'pens']}");
+    const json_t *one =
+        json_object_get(json_object_get(got, "properties"), described[_i].key);
+    AUTO_FREE char *shown = json_dumps(one, 0);
+    ck_assert_msg(json_equal(one, want), "%s", shown);
+    ck_assert(json_equal(json_object_get(got, "required"),
+                         json_object_get(needed, "required")));
 }
 
 LOOP_TEST(test_schema_wipes_secrets_from_the_document, 5)

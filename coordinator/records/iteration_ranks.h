@@ -38,6 +38,9 @@ extern const struct rf_iteration_rank_field
 json_t *rf_iteration_ranks_json(const struct rf_iteration_rank *ranks,
                                 size_t n);
 
+/* The JSON Schema of an entry. A new reference. */
+json_t *rf_iteration_rank_schema(void);
+
 /* Its numbers, borrowed; NULL if it holds objects, as in a record read from a
  * file. */
 const struct rf_iteration_rank *rf_iteration_ranks_numbers(const json_t *ranks,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
 #include "coordinator/records/doubts.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/summary.h"
@@ -341,4 +342,14 @@ bool rf_repeats_has(const json_t *record, uint32_t repeat)
         }
     }
     return false;
+}
+
+void rf_repeats_schema(json_t *record)
+{
+    json_t *entry = rf_schema_record("repeat:count");
+    for (size_t i = 0; i < RF_ARRAY_SIZE(own); i++) {
+        rf_schema_need(entry, own[i], rf_schema_as(own[i]));
+    }
+    rf_schema_add(entry, "summary", rf_schema_as("summary/anyOf/0"));
+    rf_schema_add(record, "repeats", rf_schema_list(entry, 1, UINT32_MAX));
 }

@@ -25,4 +25,8 @@ json_t *rf_repeats_join(const json_t *before, const json_t *record);
 /* Whether a record has that repeat, with status ok. */
 bool rf_repeats_has(const json_t *record, uint32_t repeat);
 
+/* Makes the JSON Schema of one attempt's record that of records of several,
+ * too. */
+void rf_repeats_schema(json_t *record);
+
 #endif

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
 #include "common/stats.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/iteration_ranks.h"
@@ -44,6 +45,21 @@ static json_t *phases_json(const json_t *record)
     return out;
 }
 
+static json_t *phases_schema(void)
+{
+    json_t *out = rf_schema_object();
+    for (size_t p = 0; p < RF_SUMMARY_PHASES; p++) {
+        rf_schema_describe(out, rf_summary_phases[p], RF_NULLABLE,
+                           rf_schema_type("number"));
+    }
+    return out;
+}
+
+static json_t *interval_schema(void)
+{
+    return rf_schema_list(rf_schema_type("number"), 2, 2);
+}
+
 /* [low, high]; NULL if unknown. */
 static json_t *interval_json(const struct rf_stats_repeats *repeats)
 {
@@ -52,6 +68,17 @@ static json_t *interval_json(const struct rf_stats_repeats *repeats)
                ? json_pack("[f, f]", low, high)
                : NULL;
 }
+
+#define RATIOS(M)                                                              \
+    M(NUMBER, median, NULLABLE,                                                \
+      ratios.count > 0 ? json_real(stats.median) : NULL)                       \
+    M(NUMBER, low, NULLABLE, known ? json_real(low) : NULL)                    \
+    M(NUMBER, high, NULLABLE, known ? json_real(high) : NULL)                  \
+    M(NUMBER, rerun_low, NULLABLE, known ? json_real(rerun_low) : NULL)        \
+    M(NUMBER, rerun_high, NULLABLE, known ? json_real(rerun_high) : NULL)      \
+    M(COUNT, count, REQUIRED, json_integer((json_int_t)ratios.count))
+
+RF_MEMBERS_SCHEMA(ratios_schema, RATIOS)
 
 /* Refit over yardstick, from measured iterations with both. */
 static json_t *ratios_json(const json_t *record)
@@ -68,12 +95,7 @@ static json_t *ratios_json(const json_t *record)
         rf_stats_rerun_interval(stats.median, low, high, &rerun_low,
                                 &rerun_high);
     }
-    put(out, "median", ratios.count > 0 ? json_real(stats.median) : NULL);
-    put(out, "low", known ? json_real(low) : NULL);
-    put(out, "high", known ? json_real(high) : NULL);
-    put(out, "rerun_low", known ? json_real(rerun_low) : NULL);
-    put(out, "rerun_high", known ? json_real(rerun_high) : NULL);
-    put(out, "count", json_integer((json_int_t)ratios.count));
+    RATIOS(RF_PUT);
     rf_result_samples_free(&ratios);
     return out;
 }
@@ -84,6 +106,17 @@ static double percent_of(double variance, double mean)
     return mean > 0 ? sqrt(variance) / mean * 100 : 0;
 }
 
+#define VARIANCE(M)                                                            \
+    M(NUMBER, mean_square_between, REQUIRED, json_real(v.mean_square_between)) \
+    M(NUMBER, mean_square_within, REQUIRED, json_real(v.mean_square_within))   \
+    M(NUMBER, between, REQUIRED, json_real(v.between))                         \
+    M(NUMBER, within, REQUIRED, json_real(v.within))                           \
+    M(NUMBER, between_percent, REQUIRED,                                       \
+      json_real(percent_of(v.between, v.mean)))                                \
+    M(NUMBER, within_percent, REQUIRED, json_real(percent_of(v.within, v.mean)))
+
+RF_MEMBERS_SCHEMA(variance_schema, VARIANCE)
+
 /* One figure's variance within and between repeats; NULL if unknown. */
 static json_t *variance_json(const json_t *record, const char *key)
 {
@@ -92,28 +125,26 @@ static json_t *variance_json(const json_t *record, const char *key)
     struct rf_variance v;
     json_t *out = NULL;
     if (rf_variance_of(&repeats, &v)) {
-        out = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "mean_square_between",
-                        v.mean_square_between, "mean_square_within",
-                        v.mean_square_within, "between", v.between, "within",
-                        v.within, "between_percent",
-                        percent_of(v.between, v.mean), "within_percent",
-                        percent_of(v.within, v.mean));
+        out = json_object();
+        VARIANCE(RF_PUT);
     }
     rf_result_samples_free(&samples);
     return out;
 }
 
-static void put_repeats(json_t *out, const json_t *record,
-                        const struct rf_stats_repeats *times)
+#define VARIANCES(M)                                                           \
+    M(OF(variance_schema()), refit_ms, NULLABLE,                               \
+      variance_json(record, "refit_ms"))                                       \
+    M(OF(variance_schema()), yardstick_ratio, NULLABLE,                        \
+      variance_json(record, "yardstick_ratio"))
+
+RF_MEMBERS_SCHEMA(variances_schema, VARIANCES)
+
+static json_t *variances_json(const json_t *record)
 {
-    static const char *const keys[] = {"refit_ms", "yardstick_ratio"};
-    json_t *variance = json_object();
-    put(out, "median_ci95_ms", interval_json(times));
-    put(out, "repeats", json_integer((json_int_t)times->n));
-    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
-        put(variance, keys[i], variance_json(record, keys[i]));
-    }
-    put(out, "variance", variance);
+    json_t *out = json_object();
+    VARIANCES(RF_PUT);
+    return out;
 }
 
 /* A figure over all ranks. */
@@ -218,22 +249,43 @@ static void take_ranks(const json_t *memory, json_t *out,
     }
 }
 
+static json_t *stages_schema(void)
+{
+    json_t *out = rf_schema_object();
+    for (size_t s = 0; s < RF_ARRAY_SIZE(stages); s++) {
+        rf_schema_need(out, stages[s],
+                       rf_schema_record("mean_bytes:count? max_bytes:count?"));
+    }
+    return out;
+}
+
+#define PEAKS(M)                                                               \
+    M(COUNT, peak_bytes, NULLABLE, NULL)                                       \
+    M(COUNT, predicted_bytes, NULLABLE, NULL)                                  \
+    M(COUNT, host_peak_bytes, NULLABLE, NULL)                                  \
+    M(COUNT, device_peak_bytes, NULLABLE, NULL)                                \
+    M(COUNT, foreign_bytes, NULLABLE, NULL)
+#define MEANS(M)                                                               \
+    M(COUNT, peak_mean_bytes, NULLABLE, mean_json(&all.peak))                  \
+    M(OF(stages_schema()), stages, REQUIRED, stages_json(all.stages))
+#define MEMORY(M) PEAKS(M) MEANS(M)
+
+RF_MEMBERS_SCHEMA(memory_schema, MEMORY)
+
 /* The rank that needed most, in any repeat; the maximum of each kind; the mean
  * over ranks, also of each stage. */
 static json_t *memory_json(const json_t *record)
 {
-    json_t *out =
-        json_pack("{s:n, s:n, s:n, s:n, s:n}", "peak_bytes", "predicted_bytes",
-                  "host_peak_bytes", "device_peak_bytes", "foreign_bytes");
     const json_t *repeats = json_object_get(record, "repeats"), *repeat;
     struct rank_memory all = {0};
+    json_t *out = json_object();
     size_t i;
+    PEAKS(RF_PUT);
     take_ranks(json_object_get(record, "memory"), out, &all);
     json_array_foreach (repeats, i, repeat) {
         take_ranks(json_object_get(repeat, "memory"), out, &all);
     }
-    put(out, "peak_mean_bytes", mean_json(&all.peak));
-    put(out, "stages", stages_json(all.stages));
+    MEANS(RF_PUT);
     return out;
 }
 
@@ -291,6 +343,33 @@ static json_t *resyncs_json(const json_t *record)
     return sum > 0 ? json_integer((json_int_t)sum) : NULL;
 }
 
+#define SUMMARY(M)                                                             \
+    M(COUNT, count, REQUIRED, json_integer((json_int_t)s.count))               \
+    M(NUMBER, mean_ms, NULLABLE, any ? json_real(s.mean) : NULL)               \
+    M(NUMBER, min_ms, NULLABLE, any ? json_real(s.min) : NULL)                 \
+    M(NUMBER, max_ms, NULLABLE, any ? json_real(s.max) : NULL)                 \
+    M(NUMBER, median_ms, NULLABLE, any ? json_real(s.median) : NULL)           \
+    M(NUMBER, p95_ms, NULLABLE, any ? json_real(s.p95) : NULL)                 \
+    M(NUMBER, p99_ms, NULLABLE, any ? json_real(s.p99) : NULL)                 \
+    M(NUMBER, stddev_ms, NULLABLE, any ? json_real(s.stddev) : NULL)           \
+    M(OF(interval_schema()), ci95_ms, NULLABLE,                                \
+      any ? json_pack("[f, f]", s.ci95_low, s.ci95_high) : NULL)               \
+    M(NUMBER, algbw_gbytes_per_s, NULLABLE,                                    \
+      has_rate ? rate_json(record, &s) : NULL)                                 \
+    M(NUMBER, drift_percent, NULLABLE,                                         \
+      any ? json_real(s.drift_percent) : NULL)                                 \
+    M(COUNT, sent_bytes, NULLABLE, sent_json(record))                          \
+    M(COUNT, resyncs, NULLABLE, resyncs_json(record))                          \
+    M(OF(ratios_schema()), yardstick_ratio, REQUIRED, ratios_json(record))     \
+    M(OF(phases_schema()), phases, REQUIRED, phases_json(record))              \
+    M(OF(memory_schema()), memory, REQUIRED, memory_json(record))
+/* Of a record with repeats alone. */
+#define SUMMARY_OF_REPEATS(M)                                                  \
+    M(OF(interval_schema()), median_ci95_ms, NULLABLE,                         \
+      interval_json(&repeats))                                                 \
+    M(COUNT, repeats, REQUIRED, json_integer((json_int_t)repeats.n))           \
+    M(OF(variances_schema()), variance, REQUIRED, variances_json(record))
+
 json_t *rf_summary_json(const json_t *record, bool has_rate)
 {
     struct rf_result_samples times = rf_result_samples(record, "refit_ms");
@@ -299,45 +378,48 @@ json_t *rf_summary_json(const json_t *record, bool has_rate)
     struct rf_stats s;
     json_t *out = json_object();
     rf_stats_repeats_compute(&repeats, &s);
-    const struct {
-        const char *key;
-        double value;
-    } fields[] = {{"mean_ms", s.mean},     {"min_ms", s.min}, {"max_ms", s.max},
-                  {"median_ms", s.median}, {"p95_ms", s.p95}, {"p99_ms", s.p99},
-                  {"stddev_ms", s.stddev}};
-    put(out, "count", json_integer((json_int_t)s.count));
-    for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
-        put(out, fields[i].key, any ? json_real(fields[i].value) : NULL);
-    }
-    put(out, "ci95_ms",
-        any ? json_pack("[f, f]", s.ci95_low, s.ci95_high) : NULL);
-    put(out, "algbw_gbytes_per_s", has_rate ? rate_json(record, &s) : NULL);
-    put(out, "drift_percent", any ? json_real(s.drift_percent) : NULL);
-    put(out, "sent_bytes", sent_json(record));
-    put(out, "resyncs", resyncs_json(record));
-    put(out, "yardstick_ratio", ratios_json(record));
-    put(out, "phases", phases_json(record));
-    put(out, "memory", memory_json(record));
+    SUMMARY(RF_PUT);
     if (json_is_array(json_object_get(record, "repeats"))) {
-        put_repeats(out, record, &repeats);
+        SUMMARY_OF_REPEATS(RF_PUT);
     }
     rf_result_samples_free(&times);
     return out;
 }
 
+static json_t *form_schema(bool of_repeats)
+{
+    json_t *out = rf_schema_object();
+    SUMMARY(RF_DESCRIBE);
+    if (of_repeats) {
+        SUMMARY_OF_REPEATS(RF_DESCRIBE);
+    }
+    return out;
+}
+
+json_t *rf_summary_schema(void)
+{
+    return rf_schema_either(form_schema(false), form_schema(true));
+}
+
 /* Nothing is faster than a true bound, but both medians are measured. */
 #define VALID_EFFICIENCY 1.02
 
-void rf_summary_judge_bound(json_t *bound, double median_ms)
+#define JUDGEMENT(M)                                                           \
+    M(NUMBER, efficiency, NULLABLE, judged ? json_real(efficiency) : NULL)     \
+    M(FLAG, valid, NULLABLE, judged ? json_boolean(valid) : NULL)              \
+    M(TEXT, underestimated, NULLABLE,                                          \
+      judged && !valid ? json_incref(json_object_get(out, "resource")) : NULL)
+
+void rf_summary_judge_bound(json_t *out, double median_ms)
 {
     double ms = 0;
-    const bool judged =
-        rf_result_number(bound, NULL, "ms", &ms) && median_ms > 0;
+    const bool judged = rf_result_number(out, NULL, "ms", &ms) && median_ms > 0;
     const double efficiency = judged ? ms / median_ms : 0;
     const bool valid = efficiency <= VALID_EFFICIENCY;
-    put(bound, "efficiency", judged ? json_real(efficiency) : NULL);
-    put(bound, "valid", judged ? json_boolean(valid) : NULL);
-    put(bound, "underestimated",
-        judged && !valid ? json_incref(json_object_get(bound, "resource"))
-                         : NULL);
+    JUDGEMENT(RF_PUT);
+}
+
+void rf_summary_judge_schema(json_t *out)
+{
+    JUDGEMENT(RF_DESCRIBE);
 }

@@ -5,34 +5,26 @@
  */
 #include "coordinator/scenario/plan_schema.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "common/schema.h"
 #include "planner/scenario/spec_fields.h"
 
-static json_t *list_of(json_t *items)
-{
-    return rf_schema_list(items, 0, UINT32_MAX);
-}
-
 static json_t *counts(void)
 {
-    return list_of(rf_schema_integer(0, INT64_MAX));
+    return rf_schema_any_list(rf_schema_count());
 }
 
-static json_t *model_schema(void)
+json_t *rf_plan_model_schema(void)
 {
     json_t *out = rf_schema_record(
         "name:string model_type:string parameters:count bytes:count "
         "dtype:string tensors:count num_layers:count num_experts:count "
         "unknown_tensors:string");
-    rf_schema_need(out, "not_counted", list_of(rf_schema_text()));
+    rf_schema_need(out, "not_counted", rf_schema_any_list(rf_schema_text()));
     rf_schema_add(out, "revision", rf_schema_text());
     return out;
 }
 
-static json_t *summary_schema(void)
+json_t *rf_plan_summary_schema(void)
 {
     json_t *out = rf_schema_record(
         "digest:string transfers:count bytes_total:count bytes_local:count "
@@ -64,8 +56,7 @@ static json_t *meshes_schema(void)
     return out;
 }
 
-/* Of strategy auto and of balance time, which adds "why". */
-static json_t *choice_schema(bool balance)
+json_t *rf_plan_choice_schema(bool balance)
 {
     json_t *candidate = rf_schema_record(
         "strategy:string predicted_ms:number? busiest:string? note:string?");
@@ -75,7 +66,7 @@ static json_t *choice_schema(bool balance)
     if (balance) {
         rf_schema_need(candidate, "balance", rf_schema_text());
     }
-    rf_schema_need(out, "candidates", list_of(candidate));
+    rf_schema_need(out, "candidates", rf_schema_any_list(candidate));
     return out;
 }
 
@@ -94,8 +85,8 @@ static json_t *holdings_schema(void)
     json_t *param = rf_schema_record("param:string bytes:count");
     json_t *piece = box_schema("offset:count");
     rf_schema_need(piece, "strides", counts());
-    rf_schema_need(param, "pieces", list_of(piece));
-    return list_of(param);
+    rf_schema_need(param, "pieces", rf_schema_any_list(piece));
+    return rf_schema_any_list(param);
 }
 
 static json_t *ranks_schema(void)
@@ -103,37 +94,38 @@ static json_t *ranks_schema(void)
     json_t *rank = rf_schema_record("rank:count host:string");
     rf_schema_need(rank, "train", holdings_schema());
     rf_schema_need(rank, "infer", holdings_schema());
-    return list_of(rank);
+    return rf_schema_any_list(rank);
 }
 
 static json_t *scenario_schema(void)
 {
     json_t *out = rf_schema_object();
     rf_schema_need(out, "scenario", rf_spec_fields_schema(rf_spec_fields));
-    rf_schema_need(out, "plan", summary_schema());
+    rf_schema_need(out, "plan", rf_plan_summary_schema());
     rf_schema_need(out, "meshes", meshes_schema());
     rf_schema_need(out, "memory",
-                   list_of(rf_schema_record(
+                   rf_schema_any_list(rf_schema_record(
                        "rank:count host:string slot:count train_bytes:count "
                        "infer_bytes:count stage_bytes:count")));
-    rf_schema_need(
-        out, "traffic",
-        list_of(rf_schema_list(rf_schema_integer(0, INT64_MAX), 3, 3)));
-    rf_schema_add(out, "model", model_schema());
-    rf_schema_add(out, "strategy_choice", choice_schema(false));
-    rf_schema_add(out, "balance_choice", choice_schema(true));
+    rf_schema_need(out, "traffic",
+                   rf_schema_any_list(rf_schema_list(rf_schema_count(), 3, 3)));
+    rf_schema_add(out, "model", rf_plan_model_schema());
+    rf_schema_add(out, "strategy_choice", rf_plan_choice_schema(false));
+    rf_schema_add(out, "balance_choice", rf_plan_choice_schema(true));
     rf_schema_add(out, "ranks", ranks_schema());
-    rf_schema_add(out, "transfers", list_of(box_schema("src:count dst:count")));
-    rf_schema_add(out, "steps",
-                  list_of(rf_schema_record("transfer:count from:string "
-                                           "to:string group:count")));
+    rf_schema_add(out, "transfers",
+                  rf_schema_any_list(box_schema("src:count dst:count")));
+    rf_schema_add(
+        out, "steps",
+        rf_schema_any_list(rf_schema_record("transfer:count from:string "
+                                            "to:string group:count")));
     return out;
 }
 
 json_t *rf_plan_schema(void)
 {
     json_t *out = rf_schema_record("schema_version:count");
-    rf_schema_need(out, "model", model_schema());
-    rf_schema_need(out, "scenarios", list_of(scenario_schema()));
+    rf_schema_need(out, "model", rf_plan_model_schema());
+    rf_schema_need(out, "scenarios", rf_schema_any_list(scenario_schema()));
     return out;
 }

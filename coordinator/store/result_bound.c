@@ -7,13 +7,9 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
 #include "common/stats.h"
 #include "coordinator/records/summary.h"
-
-static void put(json_t *object, const char *key, json_t *value)
-{
-    json_object_set_new(object, key, value != NULL ? value : json_null());
-}
 
 /* The median time of the measured iterations; false if there are none. */
 static bool find_median(const struct rf_attempt *attempt, double *median_ms)
@@ -120,6 +116,34 @@ bool rf_result_bound_has_rate(const struct rf_attempt *attempt)
            !was_zero_copy(attempt, median_ms);
 }
 
+#define PROBED_NODE(M)                                                         \
+    M(TEXT, host, REQUIRED, json_string(names[i]))                             \
+    M(NUMBER, copy_gbytes_per_s, REQUIRED,                                     \
+      json_real(links->copy_gbytes_per_s[i]))                                  \
+    M(NUMBER, single_copy_gbytes_per_s, REQUIRED,                              \
+      json_real(links->copy1_gbytes_per_s[i]))                                 \
+    M(NUMBER, scan_gbytes_per_s, OPTIONAL,                                     \
+      links->scan_gbytes_per_s[i] > 0 ? json_real(links->scan_gbytes_per_s[i]) \
+                                      : NULL)
+
+RF_MEMBERS_SCHEMA(node_schema, PROBED_NODE)
+
+#define PROBED_PAIR(M)                                                         \
+    M(TEXT, from, REQUIRED, json_string(names[p / n]))                         \
+    M(TEXT, to, REQUIRED, json_string(names[p % n]))                           \
+    M(NUMBER, gbytes_per_s, REQUIRED, json_real(links->pair_gbytes_per_s[p]))  \
+    M(NUMBER, latency_us, REQUIRED, json_real(links->pair_latency_us[p]))
+
+RF_MEMBERS_SCHEMA(pair_schema, PROBED_PAIR)
+
+json_t *rf_result_bound_probe_schema(void)
+{
+    json_t *out = rf_schema_object();
+    rf_schema_need(out, "nodes", rf_schema_any_list(node_schema()));
+    rf_schema_need(out, "pairs", rf_schema_any_list(pair_schema()));
+    return out;
+}
+
 static json_t *links_json(const struct rf_attempt *attempt,
                           const struct rf_capacities *links, bool probed)
 {
@@ -128,28 +152,24 @@ static json_t *links_json(const struct rf_attempt *attempt,
     uint32_t n = links->n_nodes;
     for (uint32_t i = 0; probed && i < n; i++) {
         if (links->copy_gbytes_per_s[i] > 0) {
-            json_t *node = json_pack(
-                "{s:s, s:f, s:f}", "host", names[i], "copy_gbytes_per_s",
-                links->copy_gbytes_per_s[i], "single_copy_gbytes_per_s",
-                links->copy1_gbytes_per_s[i]);
-            if (links->scan_gbytes_per_s[i] > 0) {
-                put(node, "scan_gbytes_per_s",
-                    json_real(links->scan_gbytes_per_s[i]));
-            }
-            json_array_append_new(nodes, node);
+            json_t *out = json_object();
+            PROBED_NODE(RF_PUT);
+            json_array_append_new(nodes, out);
         }
     }
     for (size_t p = 0; probed && p < (size_t)n * n; p++) {
         if (links->pair_gbytes_per_s[p] > 0) {
-            json_array_append_new(
-                pairs, json_pack("{s:s, s:s, s:f, s:f}", "from", names[p / n],
-                                 "to", names[p % n], "gbytes_per_s",
-                                 links->pair_gbytes_per_s[p], "latency_us",
-                                 links->pair_latency_us[p]));
+            json_t *out = json_object();
+            PROBED_PAIR(RF_PUT);
+            json_array_append_new(pairs, out);
         }
     }
     return json_pack("{s:o, s:o}", "nodes", nodes, "pairs", pairs);
 }
+
+#define ANY_BOUND(M)                                                           \
+    M(NUMBER, ms, NULLABLE, known ? json_real(bound.ms) : NULL)                \
+    M(TEXT, resource, NULLABLE, known ? json_string(bound.resource) : NULL)
 
 /* Adds a bound and how close the median came. If an unknown number of bytes may
  * have stayed in place, a median below the bound does not judge it. */
@@ -162,9 +182,16 @@ static void put_bound(json_t *out, const struct rf_attempt *attempt,
     const bool judged = known && find_median(attempt, &median_ms) &&
                         moves_bytes(attempt) &&
                         !(left_is_unknown(attempt) && median_ms < bound.ms);
-    put(out, "ms", known ? json_real(bound.ms) : NULL);
-    put(out, "resource", known ? json_string(bound.resource) : NULL);
+    ANY_BOUND(RF_PUT);
     rf_summary_judge_bound(out, judged ? median_ms : 0);
+}
+
+json_t *rf_result_bound_schedule_schema(void)
+{
+    json_t *out = rf_schema_object();
+    ANY_BOUND(RF_DESCRIBE);
+    rf_summary_judge_schema(out);
+    return out;
 }
 
 json_t *rf_result_bound_schedule_json(const struct rf_attempt *attempt)
@@ -174,50 +201,90 @@ json_t *rf_result_bound_schedule_json(const struct rf_attempt *attempt)
     return out;
 }
 
+static json_t *rate_json(double rate)
+{
+    return rate > 0 ? json_real(rate) : NULL;
+}
+
+#define YARDSTICK_NODE(M)                                                      \
+    M(TEXT, host, REQUIRED,                                                    \
+      json_string(attempt->scenario->config->node_names[n]))                   \
+    M(NUMBER, copy_gbytes_per_s, NULLABLE,                                     \
+      rate_json(attempt->yardstick.copy_gbytes_per_s[n]))                      \
+    M(NUMBER, sent_gbytes_per_s, NULLABLE,                                     \
+      rate_json(attempt->yardstick.out_gbytes_per_s[n]))                       \
+    M(NUMBER, received_gbytes_per_s, NULLABLE,                                 \
+      rate_json(attempt->yardstick.in_gbytes_per_s[n]))
+
+RF_MEMBERS_SCHEMA(yardstick_node_schema, YARDSTICK_NODE)
+
+static json_t *yardstick_schema(void)
+{
+    json_t *out = rf_schema_object();
+    rf_schema_need(out, "nodes", rf_schema_any_list(yardstick_node_schema()));
+    return out;
+}
+
 /* Each node's rates in its best yardstick; null if it had nothing to move. */
 static json_t *yardstick_json(const struct rf_attempt *attempt)
 {
-    json_t *nodes = json_array();
+    json_t *nodes;
+    if (attempt->scenario == NULL || !rf_attempt_has_yardstick(attempt)) {
+        return NULL;
+    }
+    nodes = json_array();
     for (uint32_t n = 0; n < attempt->yardstick.n_nodes; n++) {
-        const double rates[] = {attempt->yardstick.copy_gbytes_per_s[n],
-                                attempt->yardstick.out_gbytes_per_s[n],
-                                attempt->yardstick.in_gbytes_per_s[n]};
-        static const char *const keys[] = {
-            "copy_gbytes_per_s", "sent_gbytes_per_s", "received_gbytes_per_s"};
-        json_t *node = json_pack("{s:s}", "host",
-                                 attempt->scenario->config->node_names[n]);
-        for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
-            put(node, keys[i], rates[i] > 0 ? json_real(rates[i]) : NULL);
-        }
-        json_array_append_new(nodes, node);
+        json_t *out = json_object();
+        YARDSTICK_NODE(RF_PUT);
+        json_array_append_new(nodes, out);
     }
     return json_pack("{s:o}", "nodes", nodes);
 }
 
+#define PROBES(M)                                                              \
+    M(OF(rf_result_bound_probe_schema()), before, REQUIRED,                    \
+      links_json(attempt, &attempt->before, attempt->probed_before))           \
+    M(OF(rf_result_bound_probe_schema()), after, REQUIRED,                     \
+      links_json(attempt, &attempt->after, attempt->probed_after))             \
+    M(COUNT, copy_bytes, NULLABLE,                                             \
+      rf_scenario_on_device(attempt->scenario)                                 \
+          ? NULL                                                               \
+          : json_integer(                                                      \
+                (json_int_t)rf_scenario_copy_bytes(attempt->scenario)))
+
+RF_MEMBERS_SCHEMA(probes_schema, PROBES)
+
+/* NULL: there were none. */
+static json_t *probes_json(const struct rf_attempt *attempt)
+{
+    json_t *out;
+    if (!attempt->probed_before && !attempt->probed_after) {
+        return NULL;
+    }
+    out = json_object();
+    PROBES(RF_PUT);
+    return out;
+}
+
+#define BOUND(M)                                                               \
+    M(FLAG, zero_copy, REQUIRED,                                               \
+      json_boolean(find_median(attempt, &median_ms) && median_ms > 0 &&        \
+                   was_zero_copy(attempt, median_ms)))                         \
+    M(OF(probes_schema()), probe, NULLABLE, probes_json(attempt))              \
+    M(OF(yardstick_schema()), yardstick, NULLABLE, yardstick_json(attempt))
+
 json_t *rf_result_bound_json(const struct rf_attempt *attempt)
 {
     double median_ms;
-    json_t *out = json_object(), *probe = NULL;
-    if (attempt->probed_before || attempt->probed_after) {
-        const bool device = rf_scenario_on_device(attempt->scenario);
-        probe = json_pack(
-            "{s:o, s:o, s:o}", "before",
-            links_json(attempt, &attempt->before, attempt->probed_before),
-            "after",
-            links_json(attempt, &attempt->after, attempt->probed_after),
-            "copy_bytes",
-            device ? json_null()
-                   : json_integer((json_int_t)rf_scenario_copy_bytes(
-                         attempt->scenario)));
-    }
+    json_t *out = json_object();
     put_bound(out, attempt, BOUND_ANY);
-    put(out, "zero_copy",
-        json_boolean(find_median(attempt, &median_ms) && median_ms > 0 &&
-                     was_zero_copy(attempt, median_ms)));
-    put(out, "probe", probe);
-    put(out, "yardstick",
-        attempt->scenario != NULL && rf_attempt_has_yardstick(attempt)
-            ? yardstick_json(attempt)
-            : NULL);
+    BOUND(RF_PUT);
+    return out;
+}
+
+json_t *rf_result_bound_schema(void)
+{
+    json_t *out = rf_result_bound_schedule_schema();
+    BOUND(RF_DESCRIBE);
     return out;
 }

@@ -11,8 +11,13 @@
  * sense. */
 bool rf_result_bound_has_rate(const struct rf_attempt *attempt);
 
-/* `bound` and `schedule_bound`. New references. */
+/* `bound` and `schedule_bound`, with their JSON Schemas. New references. */
 json_t *rf_result_bound_json(const struct rf_attempt *attempt);
+json_t *rf_result_bound_schema(void);
 json_t *rf_result_bound_schedule_json(const struct rf_attempt *attempt);
+json_t *rf_result_bound_schedule_schema(void);
+
+/* The JSON Schema of one probe of nodes and pairs. A new reference. */
+json_t *rf_result_bound_probe_schema(void);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/schema.h"
 #include "common/version.h"
 #include "coordinator/config/config.h"
 #include "coordinator/config/paths.h"
@@ -18,12 +19,16 @@
 #include "coordinator/records/fields.h"
 #include "coordinator/records/iteration_ranks.h"
 #include "coordinator/records/replay.h"
+#include "coordinator/records/repeats.h"
 #include "coordinator/records/summary.h"
+#include "coordinator/scenario/plan_schema.h"
 #include "coordinator/scenario/scenario.h"
 #include "coordinator/store/rank_logs.h"
 #include "coordinator/store/result_bound.h"
 #include "planner/model/model_json.h"
+#include "planner/scenario/spec_fields.h"
 #include "planner/schedule/plan_json.h"
+#include "transport/control/schema_json.h"
 #include "transport/info/method_info.h"
 
 static void put(json_t *object, const char *key, json_t *value)
@@ -31,11 +36,10 @@ static void put(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value != NULL ? value : json_null());
 }
 
-static void put_text(json_t *object, const char *key, const char *text)
+/* NULL if it is empty. */
+static json_t *text_json(const char *text)
 {
-    if (text[0] != '\0') {
-        put(object, key, json_string(text));
-    }
+    return text[0] != '\0' ? json_string(text) : NULL;
 }
 
 static json_t *ms(int64_t ns)
@@ -72,10 +76,23 @@ static void redact_env(json_t *env)
     }
 }
 
+#define TOOL(M)                                                                \
+    M(TEXT, name, REQUIRED, json_string("refit-coord"))                        \
+    M(TEXT, version, REQUIRED, json_string(rf_version()))                      \
+    M(TEXT, build, REQUIRED, json_string(rf_build()))
+
 json_t *rf_result_json_tool(void)
 {
-    return json_pack("{s:s, s:s, s:s}", "name", "refit-coord", "version",
-                     rf_version(), "build", rf_build());
+    json_t *out = json_object();
+    TOOL(RF_PUT);
+    return out;
+}
+
+json_t *rf_result_tool_schema(void)
+{
+    json_t *out = rf_schema_object();
+    TOOL(RF_DESCRIBE);
+    return out;
 }
 
 /* An argument, with the value redacted if --set gives a secret of "launch". */
@@ -109,15 +126,16 @@ json_t *rf_result_json_configuration(const struct rf_config *config)
     return copy;
 }
 
+/* Of a HELLO, what is specific to a run. */
+static const char *const not_kept[] = {
+    "protocol", "node", "pid", "start_ticks", "folders", "files", "reach_port"};
+
 json_t *rf_result_json_node(const char *host, const struct rf_msg_hello *hello)
 {
-    static const char *const own[] = {
-        "protocol",    "node",    "pid",
-        "start_ticks", "folders", "files"}; /* specific to this run */
     json_t *facts = rf_schema_encode(&rf_msg_hello_schema, hello);
     json_t *entry = json_pack("{s:s}", "host", host);
-    for (size_t i = 0; i < RF_ARRAY_SIZE(own); i++) {
-        json_object_del(facts, own[i]);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(not_kept); i++) {
+        json_object_del(facts, not_kept[i]);
     }
     if (hello->env.n == 0) {
         put(facts, "env", json_object());
@@ -126,6 +144,17 @@ json_t *rf_result_json_node(const char *host, const struct rf_msg_hello *hello)
     json_object_update(entry, facts);
     json_decref(facts);
     return entry;
+}
+
+json_t *rf_result_node_schema(void)
+{
+    json_t *out = rf_schema_json(&rf_msg_hello_schema);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(not_kept); i++) {
+        rf_schema_drop(out, not_kept[i]);
+    }
+    rf_schema_require(out, "env");
+    rf_schema_need(out, "host", rf_schema_text());
+    return out;
 }
 
 json_t *rf_result_json_head(const struct rf_result_maker *maker)
@@ -140,6 +169,12 @@ json_t *rf_result_json_head(const struct rf_result_maker *maker)
     }
     json_object_update(head, maker->libraries);
     return head;
+}
+
+json_t *rf_result_head_schema(void)
+{
+    return rf_schema_record("hostname:string kernel:string libuv:string "
+                            "libssh:string openssl:string jansson:string");
 }
 
 static struct rf_iteration_rank numbers_of(const struct rf_msg_ran *sample,
@@ -175,18 +210,38 @@ static json_t *ranks_json(const struct rf_msg_ran *samples, uint32_t n,
     return out;
 }
 
-/* Puts the number of ranks that got whole weights for lack of a base. */
-static void put_resyncs(json_t *out, const struct rf_msg_ran *samples,
-                        uint32_t n)
+/* Ranks that got whole weights for lack of a base; NULL: none. */
+static json_t *resyncs_json(const struct rf_msg_ran *samples, uint32_t n)
 {
     json_int_t resyncs = 0;
     for (uint32_t r = 0; r < n; r++) {
         resyncs += samples[r].resync;
     }
-    if (resyncs > 0) {
-        put(out, "resyncs", json_integer(resyncs));
-    }
+    return resyncs > 0 ? json_integer(resyncs) : NULL;
 }
+
+/* What a record of several marks with its repeat (records/repeats.h). */
+#define MARK(M) M(COUNT, repeat, OPTIONAL, NULL)
+
+#define ITERATION(M)                                                           \
+    MARK(M)                                                                    \
+    M(COUNT, index, REQUIRED, json_integer(index++))                           \
+    M(NUMBER, refit_ms, REQUIRED, ms(s.slowest_ns))                            \
+    M(NUMBER, span_ms, REQUIRED, ms(s.last_end - s.first_start))               \
+    M(NUMBER, start_skew_us, REQUIRED,                                         \
+      json_real((double)(s.last_start - s.first_start) / 1e3))                 \
+    M(COUNT, slowest_rank, REQUIRED, json_integer(s.slowest))                  \
+    M(NUMBER, yardstick_ms, NULLABLE,                                          \
+      yardstick_ns > 0 ? ms(yardstick_ns) : NULL)                              \
+    M(NUMBER, yardstick_ratio, NULLABLE,                                       \
+      yardstick_ns > 0                                                         \
+          ? json_real((double)s.slowest_ns / (double)yardstick_ns)             \
+          : NULL)                                                              \
+    M(COUNT, resyncs, OPTIONAL, resyncs_json(iteration->ranks, n))             \
+    M(LIST(rf_iteration_rank_schema()), ranks, REQUIRED,                       \
+      ranks_json(iteration->ranks, n, s.first_start))
+
+RF_MEMBERS_SCHEMA(iteration_schema, ITERATION)
 
 static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
 {
@@ -201,19 +256,7 @@ static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
             continue;
         }
         out = json_object();
-        put(out, "index", json_integer(index++));
-        put(out, "refit_ms", ms(s.slowest_ns));
-        put(out, "span_ms", ms(s.last_end - s.first_start));
-        put(out, "start_skew_us",
-            json_real((double)(s.last_start - s.first_start) / 1e3));
-        put(out, "slowest_rank", json_integer(s.slowest));
-        put(out, "yardstick_ms", yardstick_ns > 0 ? ms(yardstick_ns) : NULL);
-        put(out, "yardstick_ratio",
-            yardstick_ns > 0
-                ? json_real((double)s.slowest_ns / (double)yardstick_ns)
-                : NULL);
-        put_resyncs(out, iteration->ranks, n);
-        put(out, "ranks", ranks_json(iteration->ranks, n, s.first_start));
+        ITERATION(RF_PUT);
         json_array_append_new(list, out);
     }
     return list;
@@ -227,6 +270,28 @@ static json_t *ended_by_json(const struct rf_attempt *attempt)
                : NULL;
 }
 
+#define MEMORY(M)                                                              \
+    M(COUNT, rank, REQUIRED, json_integer(r))                                  \
+    M(TEXT, host, REQUIRED, host_of(scenario, r))                              \
+    M(COUNT, host_peak_bytes, NULLABLE,                                        \
+      attempt->closed ? bytes_json(facts->host_peak_bytes) : NULL)             \
+    M(COUNT, device_peak_bytes, NULLABLE,                                      \
+      attempt->closed ? bytes_json(facts->device_peak_bytes) : NULL)           \
+    M(OF(rf_schema_json(&rf_msg_device_usage_schema)), device, OPTIONAL,       \
+      facts->has_device                                                        \
+          ? rf_schema_encode(&rf_msg_device_usage_schema, &facts->device)      \
+          : NULL)                                                              \
+    M(OF(rf_schema_json(&rf_msg_memory_stages_schema)), stages, OPTIONAL,      \
+      facts->has_stages                                                        \
+          ? rf_schema_encode(&rf_msg_memory_stages_schema, &facts->stages)     \
+          : NULL)                                                              \
+    M(COUNT, predicted_host_bytes, REQUIRED,                                   \
+      bytes_json(device ? RF_PLAN_PROCESS_BYTES : predicted))                  \
+    M(COUNT, predicted_device_bytes, REQUIRED,                                 \
+      bytes_json(device ? predicted : 0))
+
+RF_MEMBERS_SCHEMA(memory_schema, MEMORY)
+
 static json_t *memory_json(const struct rf_attempt *attempt)
 {
     const struct rf_scenario *scenario = attempt->scenario;
@@ -236,26 +301,23 @@ static json_t *memory_json(const struct rf_attempt *attempt)
         uint64_t predicted = rf_scenario_rank_bytes(scenario, r);
         bool device = rf_scenario_on_device(scenario);
         json_t *out = json_object();
-        put(out, "rank", json_integer(r));
-        put(out, "host", host_of(scenario, r));
-        put(out, "host_peak_bytes",
-            attempt->closed ? bytes_json(facts->host_peak_bytes) : NULL);
-        put(out, "device_peak_bytes",
-            attempt->closed ? bytes_json(facts->device_peak_bytes) : NULL);
-        if (facts->has_device) {
-            put(out, "device",
-                rf_schema_encode(&rf_msg_device_usage_schema, &facts->device));
-        }
-        if (facts->has_stages) {
-            put(out, "stages",
-                rf_schema_encode(&rf_msg_memory_stages_schema, &facts->stages));
-        }
-        put(out, "predicted_host_bytes",
-            bytes_json(device ? RF_PLAN_PROCESS_BYTES : predicted));
-        put(out, "predicted_device_bytes", bytes_json(device ? predicted : 0));
+        MEMORY(RF_PUT);
         json_array_append_new(list, out);
     }
     return list;
+}
+
+#define WRONG_ELEMENT(M)                                                       \
+    MARK(M)                                                                    \
+    M(COUNT, rank, REQUIRED, json_integer(wrong->rank))                        \
+    M(TEXT, host, REQUIRED, host_of(attempt->scenario, wrong->rank))           \
+    M(COUNT, iteration, REQUIRED, json_integer(wrong->iteration))
+
+static json_t *first_mismatch_schema(void)
+{
+    json_t *out = rf_schema_json(&rf_msg_mismatch_schema);
+    WRONG_ELEMENT(RF_DESCRIBE);
+    return out;
 }
 
 static json_t *first_mismatch_json(const struct rf_attempt *attempt)
@@ -267,27 +329,45 @@ static json_t *first_mismatch_json(const struct rf_attempt *attempt)
     }
     out = json_object();
     at = rf_schema_encode(&rf_msg_mismatch_schema, &wrong->at);
-    put(out, "rank", json_integer(wrong->rank));
-    put(out, "host", host_of(attempt->scenario, wrong->rank));
-    put(out, "iteration", json_integer(wrong->iteration));
+    WRONG_ELEMENT(RF_PUT);
     json_object_update(out, at);
     json_decref(at);
     return out;
 }
 
+#define VERIFICATION(M)                                                        \
+    M(COUNT, checked_bytes, REQUIRED, bytes_json(attempt->checked_bytes))      \
+    M(COUNT, mismatched_bytes, REQUIRED,                                       \
+      bytes_json(attempt->mismatched_bytes))                                   \
+    M(OF(first_mismatch_schema()), first_mismatch, NULLABLE,                   \
+      first_mismatch_json(attempt))                                            \
+    M(COUNT, rounds, REQUIRED, json_integer(attempt->verified))                \
+    M(COUNT, warmup_checked_bytes, REQUIRED,                                   \
+      bytes_json(attempt->warmup_checked_bytes))                               \
+    M(COUNT, quantized_bytes, OPTIONAL,                                        \
+      attempt->quantized_bytes > 0 ? bytes_json(attempt->quantized_bytes)      \
+                                   : NULL)
+
+RF_MEMBERS_SCHEMA(verification_schema, VERIFICATION)
+
 static json_t *verification_json(const struct rf_attempt *attempt)
 {
     json_t *out = json_object();
-    put(out, "checked_bytes", bytes_json(attempt->checked_bytes));
-    put(out, "mismatched_bytes", bytes_json(attempt->mismatched_bytes));
-    put(out, "first_mismatch", first_mismatch_json(attempt));
-    put(out, "rounds", json_integer(attempt->verified));
-    put(out, "warmup_checked_bytes", bytes_json(attempt->warmup_checked_bytes));
-    if (attempt->quantized_bytes > 0) {
-        put(out, "quantized_bytes", bytes_json(attempt->quantized_bytes));
-    }
+    VERIFICATION(RF_PUT);
     return out;
 }
+
+#define COPIES(M)                                                              \
+    M(COUNT, rank, REQUIRED, json_integer(r))                                  \
+    M(TEXT, rule, REQUIRED, json_string(facts->copy_rule))                     \
+    M(COUNT, engine_bytes, REQUIRED, bytes_json(facts->engine_bytes))          \
+    M(COUNT, kernel_bytes, REQUIRED, bytes_json(facts->kernel_bytes))          \
+    M(COUNT, engine_from_bytes, NULLABLE,                                      \
+      facts->engine_from_bytes != RF_ABSENT_U64                                \
+          ? bytes_json(facts->engine_from_bytes)                               \
+          : NULL)
+
+RF_MEMBERS_SCHEMA(copies_schema, COPIES)
 
 /* For ranks whose method has two ways to copy; NULL if none has. */
 static json_t *copies_json(const struct rf_attempt *attempt)
@@ -300,48 +380,59 @@ static json_t *copies_json(const struct rf_attempt *attempt)
             continue;
         }
         list = list != NULL ? list : json_array();
-        out = json_pack("{s:i, s:s, s:I, s:I}", "rank", (int)r, "rule",
-                        facts->copy_rule, "engine_bytes",
-                        (json_int_t)facts->engine_bytes, "kernel_bytes",
-                        (json_int_t)facts->kernel_bytes);
-        put(out, "engine_from_bytes",
-            facts->engine_from_bytes != RF_ABSENT_U64
-                ? bytes_json(facts->engine_from_bytes)
-                : NULL);
+        out = json_object();
+        COPIES(RF_PUT);
         json_array_append_new(list, out);
     }
     return list;
 }
+
+#define LOADED(M)                                                              \
+    M(COUNT, bytes, REQUIRED, bytes_json(bytes))                               \
+    M(COUNT, read_bytes, REQUIRED, bytes_json(read_bytes))                     \
+    M(NUMBER, read_ms, REQUIRED, ms(ns))                                       \
+    M(NUMBER, gbytes_per_s, REQUIRED,                                          \
+      json_real((double)read_bytes / (double)ns))
+
+RF_MEMBERS_SCHEMA(loaded_schema, LOADED)
 
 /* Read rate of a checkpoint, over all ranks at once; NULL if none was read. */
 static json_t *loaded_json(const struct rf_attempt *attempt)
 {
     uint64_t bytes = 0, read_bytes = 0;
     int64_t ns = 0;
+    json_t *out;
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
         const struct rf_msg_loaded *loaded = &attempt->ranks[r].loaded;
         bytes += loaded->bytes;
         read_bytes += loaded->read_bytes;
         ns = RF_MAX(ns, loaded->ns);
     }
-    return ns == 0 ? NULL
-                   : json_pack("{s:I, s:I, s:o, s:f}", "bytes",
-                               (json_int_t)bytes, "read_bytes",
-                               (json_int_t)read_bytes, "read_ms", ms(ns),
-                               "gbytes_per_s", (double)read_bytes / (double)ns);
+    if (ns == 0) {
+        return NULL;
+    }
+    out = json_object();
+    LOADED(RF_PUT);
+    return out;
 }
+
+static const char *const phase_keys[RF_PHASES] = {
+    [RF_PHASE_LAUNCH] = "launch_ms", [RF_PHASE_PLAN] = "plan_ms",
+    [RF_PHASE_STORE] = "store_ms",   [RF_PHASE_PREPARE] = "prepare_ms",
+    [RF_PHASE_PROBE] = "probe_ms",   [RF_PHASE_FILL] = "fill_ms",
+    [RF_PHASE_REFIT] = "refit_ms",   [RF_PHASE_YARDSTICK] = "yardstick_ms",
+    [RF_PHASE_VERIFY] = "verify_ms", [RF_PHASE_EXPORT] = "export_ms",
+    [RF_PHASE_CLOSE] = "close_ms"};
+
+#define SUMS(M)                                                                \
+    M(NUMBER, connect_ms, REQUIRED, ms(connect))                               \
+    M(NUMBER, total_ms, REQUIRED,                                              \
+      ms(attempt->finished_ns - attempt->begun_ns + earlier))
 
 /* The scenario's time by phase. A plan that was kept from before the launch
  * counts with the time it took then. */
 static void put_phases(json_t *out, const struct rf_attempt *attempt)
 {
-    static const char *const keys[RF_PHASES] = {
-        [RF_PHASE_LAUNCH] = "launch_ms", [RF_PHASE_PLAN] = "plan_ms",
-        [RF_PHASE_STORE] = "store_ms",   [RF_PHASE_PREPARE] = "prepare_ms",
-        [RF_PHASE_PROBE] = "probe_ms",   [RF_PHASE_FILL] = "fill_ms",
-        [RF_PHASE_REFIT] = "refit_ms",   [RF_PHASE_YARDSTICK] = "yardstick_ms",
-        [RF_PHASE_VERIFY] = "verify_ms", [RF_PHASE_EXPORT] = "export_ms",
-        [RF_PHASE_CLOSE] = "close_ms"};
     const int64_t *spent = attempt->phase_ns;
     const int64_t planned =
         attempt->scenario != NULL ? attempt->scenario->built_ns : 0;
@@ -355,36 +446,53 @@ static void put_phases(json_t *out, const struct rf_attempt *attempt)
         const int64_t other = i == RF_PHASE_PLAN      ? earlier
                               : i == RF_PHASE_PREPARE ? -connect
                                                       : 0;
-        put(out, keys[i], ms(spent[i] + other));
+        put(out, phase_keys[i], ms(spent[i] + other));
     }
-    put(out, "connect_ms", ms(connect));
-    put(out, "total_ms",
-        ms(attempt->finished_ns - attempt->begun_ns + earlier));
+    SUMS(RF_PUT);
+}
+
+#define SLOWEST(M)                                                             \
+    M(NUMBER, rank_plan_ms, REQUIRED, ms(plan))                                \
+    M(NUMBER, rank_open_ms, REQUIRED, ms(open))                                \
+    M(TEXT, registration, OPTIONAL, text_json(attempt->registration.text))     \
+    M(TEXT, over_tcp, OPTIONAL, text_json(attempt->registration.over_tcp))     \
+    M(TEXT, unmapped, OPTIONAL, text_json(attempt->registration.unmapped))
+#define COPYING(M)                                                             \
+    M(LIST(copies_schema()), copies, OPTIONAL, copies_json(attempt))           \
+    M(OF(loaded_schema()), checkpoint, OPTIONAL, loaded_json(attempt))
+
+static json_t *setup_schema(void)
+{
+    json_t *out = rf_schema_object();
+    SLOWEST(RF_DESCRIBE);
+    for (size_t i = 0; i < RF_PHASES; i++) {
+        rf_schema_need(out, phase_keys[i], rf_schema_type("number"));
+    }
+    SUMS(RF_DESCRIBE);
+    COPYING(RF_DESCRIBE);
+    return out;
 }
 
 static json_t *setup_json(const struct rf_attempt *attempt)
 {
     int64_t plan = 0, open = 0;
-    json_t *out = json_object(), *copies = copies_json(attempt);
-    json_t *loaded = loaded_json(attempt);
+    json_t *out = json_object();
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
         plan = RF_MAX(plan, attempt->ranks[r].plan_ns);
         open = RF_MAX(open, attempt->ranks[r].open_ns);
     }
-    put(out, "rank_plan_ms", ms(plan));
-    put(out, "rank_open_ms", ms(open));
-    put_text(out, "registration", attempt->registration.text);
-    put_text(out, "over_tcp", attempt->registration.over_tcp);
-    put_text(out, "unmapped", attempt->registration.unmapped);
+    SLOWEST(RF_PUT);
     put_phases(out, attempt);
-    if (copies != NULL) {
-        put(out, "copies", copies);
-    }
-    if (loaded != NULL) {
-        put(out, "checkpoint", loaded);
-    }
+    COPYING(RF_PUT);
     return out;
 }
+
+#define NODE_LINK(M)                                                           \
+    M(TEXT, host, REQUIRED, json_string(names[n]))                             \
+    M(COUNT, sent_bytes, REQUIRED, bytes_json(schedule->node_send[n]))         \
+    M(COUNT, received_bytes, REQUIRED, bytes_json(schedule->node_recv[n]))
+
+RF_MEMBERS_SCHEMA(node_link_schema, NODE_LINK)
 
 /* Load on each node's link, relays included. */
 static json_t *node_links_json(const struct rf_schedule *schedule,
@@ -393,27 +501,34 @@ static json_t *node_links_json(const struct rf_schedule *schedule,
     json_t *links = json_array();
     for (uint32_t n = 0; n < schedule->n_nodes; n++) {
         if (schedule->node_send[n] + schedule->node_recv[n] > 0) {
-            json_array_append_new(
-                links,
-                json_pack("{s:s, s:I, s:I}", "host", names[n], "sent_bytes",
-                          (json_int_t)schedule->node_send[n], "received_bytes",
-                          (json_int_t)schedule->node_recv[n]));
+            json_t *out = json_object();
+            NODE_LINK(RF_PUT);
+            json_array_append_new(links, out);
         }
     }
     return links;
 }
 
+#define SCHEDULE(M)                                                            \
+    M(TEXT, digest, REQUIRED, json_string(digest))                             \
+    M(COUNT, operations, REQUIRED, bytes_json(schedule->n_world_ops))          \
+    M(COUNT, rounds, REQUIRED, json_integer(schedule->n_rounds))               \
+    M(COUNT, wire_bytes, REQUIRED, bytes_json(schedule->wire_bytes))           \
+    M(COUNT, inter_node_bytes, REQUIRED,                                       \
+      bytes_json(schedule->inter_node_bytes))                                  \
+    M(LIST(node_link_schema()), links, REQUIRED,                               \
+      node_links_json(schedule, names))
+
+RF_MEMBERS_SCHEMA(schedule_schema, SCHEDULE)
+
 static json_t *schedule_json(const struct rf_schedule *schedule,
                              const char *const *names)
 {
     char digest[RF_HASH_TEXT_SIZE];
+    json_t *out = json_object();
     rf_hash_text(&schedule->digest, digest);
-    return json_pack("{s:s, s:I, s:i, s:I, s:I, s:o}", "digest", digest,
-                     "operations", (json_int_t)schedule->n_world_ops, "rounds",
-                     (int)schedule->n_rounds, "wire_bytes",
-                     (json_int_t)schedule->wire_bytes, "inter_node_bytes",
-                     (json_int_t)schedule->inter_node_bytes, "links",
-                     node_links_json(schedule, names));
+    SCHEDULE(RF_PUT);
+    return out;
 }
 
 /* Every rank with a fault has a log. */
@@ -427,6 +542,22 @@ static json_t *log_json(const struct rf_result_run *run,
     return out;
 }
 
+#define FAULT(M)                                                               \
+    MARK(M)                                                                    \
+    M(TEXT, host, NULLABLE,                                                    \
+      fault->node != RF_NONE ? host_json(config, fault->node) : NULL)          \
+    M(COUNT, rank, NULLABLE,                                                   \
+      fault->rank != RF_NONE ? json_integer(fault->rank) : NULL)               \
+    M(TEXT, phase, NULLABLE,                                                   \
+      fault->phase != NULL ? json_string(fault->phase) : NULL)                 \
+    M(TEXT, status, REQUIRED, json_string(rf_strstatus(fault->status)))        \
+    M(TEXT, text, REQUIRED, json_string(fault->text))                          \
+    M(TEXTS, stderr, REQUIRED, lines)                                          \
+    M(TEXT, log, NULLABLE, log_json(run, attempt, fault->rank))                \
+    M(FLAG, consequence, REQUIRED, json_boolean(i > 0))
+
+RF_MEMBERS_SCHEMA(fault_schema, FAULT)
+
 static json_t *errors_json(const struct rf_result_run *run,
                            const struct rf_attempt *attempt)
 {
@@ -438,17 +569,7 @@ static json_t *errors_json(const struct rf_result_run *run,
         for (size_t l = 0; l < fault->lines.n; l++) {
             json_array_append_new(lines, json_string(fault->lines.list[l]));
         }
-        put(out, "host",
-            fault->node != RF_NONE ? host_json(config, fault->node) : NULL);
-        put(out, "rank",
-            fault->rank != RF_NONE ? json_integer(fault->rank) : NULL);
-        put(out, "phase",
-            fault->phase != NULL ? json_string(fault->phase) : NULL);
-        put(out, "status", json_string(rf_strstatus(fault->status)));
-        put(out, "text", json_string(fault->text));
-        put(out, "stderr", lines);
-        put(out, "log", log_json(run, attempt, fault->rank));
-        put(out, "consequence", json_boolean(i > 0));
+        FAULT(RF_PUT);
         json_array_append_new(list, out);
     }
     return list;
@@ -488,6 +609,88 @@ static json_t *replay_json(const struct rf_result_run *run,
     return out;
 }
 
+json_t *rf_result_status_schema(const char *other)
+{
+    const char *const words[] = {rf_outcome_name(RF_OUTCOME_OK),
+                                 rf_outcome_name(RF_OUTCOME_FAILED),
+                                 rf_outcome_name(RF_OUTCOME_MISMATCH),
+                                 rf_outcome_name(RF_OUTCOME_INTERRUPTED),
+                                 other,
+                                 NULL};
+    return rf_schema_words(words, NULL);
+}
+
+#define EXPORTED(M)                                                            \
+    M(TEXT, folder, REQUIRED,                                                  \
+      json_string(attempt->scenario->config->export_folder))                   \
+    M(COUNT, bytes, REQUIRED, bytes_json(attempt->exported_bytes))
+
+RF_MEMBERS_SCHEMA(exported_schema, EXPORTED)
+
+static json_t *exported_json(const struct rf_attempt *attempt)
+{
+    json_t *out;
+    if (!attempt->exported) {
+        return NULL;
+    }
+    out = json_object();
+    EXPORTED(RF_PUT);
+    return out;
+}
+
+#define RECORD(M)                                                              \
+    M(COUNT, schema_version, REQUIRED, json_integer(RF_SCHEMA_VERSION))        \
+    M(OF(rf_result_tool_schema()), tool, REQUIRED, rf_result_json_tool())      \
+    M(TEXT, run_id, REQUIRED, json_string(run->run_id))                        \
+    M(TEXTS, argv, REQUIRED, rf_result_json_argv(&run->maker))                 \
+    M(TEXT, replay, NULLABLE, replay_json(run, attempt))                       \
+    M(TEXT, name, REQUIRED, json_string(member->name))                         \
+    M(TEXT, started_at, REQUIRED, json_string(attempt->started_at))            \
+    M(TEXT, finished_at, REQUIRED, json_string(attempt->finished_at))          \
+    M(OF(rf_result_status_schema(NULL)), status, REQUIRED,                     \
+      json_string(rf_outcome_name(attempt->outcome)))                          \
+    M(LIST(fault_schema()), errors, REQUIRED, errors_json(run, attempt))       \
+    M(LIST(rf_result_node_schema()), environment, REQUIRED,                    \
+      json_incref(run->environment))                                           \
+    M(OF(rf_result_head_schema()), head, REQUIRED,                             \
+      rf_result_json_head(&run->maker))                                        \
+    M(OF(rf_plan_model_schema()), model, REQUIRED,                             \
+      rf_model_json(scenario != NULL ? scenario->plan->model : run->model))    \
+    M(OF(rf_spec_fields_schema(rf_spec_fields)), scenario, REQUIRED,           \
+      json_incref(document))                                                   \
+    M(OF(rf_plan_choice_schema(false)), strategy_choice, NULLABLE,             \
+      scenario != NULL ? rf_scenario_choice_json(scenario) : NULL)             \
+    M(OF(rf_plan_choice_schema(true)), balance_choice, NULLABLE,               \
+      scenario != NULL ? rf_scenario_balance_choice_json(scenario) : NULL)     \
+    M(TEXT, file, REQUIRED, json_string(run->config->file))                    \
+    M(OF(rf_config_schema()), cluster, REQUIRED,                               \
+      cluster_json(run->config, attempt->index, document))                     \
+    M(OF(rf_plan_summary_schema()), plan, NULLABLE,                            \
+      scenario != NULL ? rf_plan_summary_json(scenario->plan) : NULL)          \
+    M(OF(schedule_schema()), schedule, NULLABLE,                               \
+      scenario != NULL                                                         \
+          ? schedule_json(scenario->schedule, scenario->config->node_names)    \
+          : NULL)                                                              \
+    M(OF(setup_schema()), setup, REQUIRED, setup_json(attempt))                \
+    M(OF(exported_schema()), export, OPTIONAL, exported_json(attempt))         \
+    M(OF(rf_schema_as("iterations")), warmup_iterations, REQUIRED,             \
+      iterations_json(attempt, true))                                          \
+    M(LIST(iteration_schema()), iterations, REQUIRED,                          \
+      iterations_json(attempt, false))                                         \
+    M(TEXT, iterations_ended_by, NULLABLE, ended_by_json(attempt))             \
+    M(LIST(memory_schema()), memory, REQUIRED, memory_json(attempt))           \
+    M(OF(rf_summary_schema()), summary, REQUIRED,                              \
+      rf_summary_json(out, rf_result_bound_has_rate(attempt)))                 \
+    M(OF(rf_result_bound_schema()), bound, REQUIRED,                           \
+      rf_result_bound_json(attempt))                                           \
+    M(OF(rf_result_bound_schedule_schema()), schedule_bound, REQUIRED,         \
+      rf_result_bound_schedule_json(attempt))                                  \
+    M(TEXTS, flags, REQUIRED, rf_doubts_json(out))                             \
+    M(OF(verification_schema()), verification, REQUIRED,                       \
+      verification_json(attempt))                                              \
+    M(TEXTS, logs, REQUIRED,                                                   \
+      rf_rank_logs_json(attempt, member->name, run->logs))
+
 json_t *rf_result_json(const struct rf_result_run *run,
                        const struct rf_attempt *attempt)
 {
@@ -496,50 +699,15 @@ json_t *rf_result_json(const struct rf_result_run *run,
     const struct rf_scenario *scenario = attempt->scenario;
     json_t *document = scenario != NULL ? scenario->document : member->value;
     json_t *out = json_object();
-    put(out, "schema_version", json_integer(RF_SCHEMA_VERSION));
-    put(out, "tool", rf_result_json_tool());
-    put(out, "run_id", json_string(run->run_id));
-    put(out, "argv", rf_result_json_argv(&run->maker));
-    put(out, "replay", replay_json(run, attempt));
-    put(out, "name", json_string(member->name));
-    put(out, "started_at", json_string(attempt->started_at));
-    put(out, "finished_at", json_string(attempt->finished_at));
-    put(out, "status", json_string(rf_outcome_name(attempt->outcome)));
-    put(out, "errors", errors_json(run, attempt));
-    put(out, "environment", json_incref(run->environment));
-    put(out, "head", rf_result_json_head(&run->maker));
-    put(out, "model",
-        rf_model_json(scenario != NULL ? scenario->plan->model : run->model));
-    put(out, "scenario", json_incref(document));
-    put(out, "strategy_choice",
-        scenario != NULL ? rf_scenario_choice_json(scenario) : NULL);
-    put(out, "balance_choice",
-        scenario != NULL ? rf_scenario_balance_choice_json(scenario) : NULL);
-    put(out, "file", json_string(run->config->file));
-    put(out, "cluster", cluster_json(run->config, attempt->index, document));
-    put(out, "plan",
-        scenario != NULL ? rf_plan_summary_json(scenario->plan) : NULL);
-    put(out, "schedule",
-        scenario != NULL
-            ? schedule_json(scenario->schedule, scenario->config->node_names)
-            : NULL);
-    put(out, "setup", setup_json(attempt));
-    if (attempt->exported) {
-        put(out, "export",
-            json_pack("{s:s, s:I}", "folder",
-                      attempt->scenario->config->export_folder, "bytes",
-                      (json_int_t)attempt->exported_bytes));
-    }
-    put(out, "warmup_iterations", iterations_json(attempt, true));
-    put(out, "iterations", iterations_json(attempt, false));
-    put(out, "iterations_ended_by", ended_by_json(attempt));
-    put(out, "memory", memory_json(attempt));
-    put(out, "summary",
-        rf_summary_json(out, rf_result_bound_has_rate(attempt)));
-    put(out, "bound", rf_result_bound_json(attempt));
-    put(out, "schedule_bound", rf_result_bound_schedule_json(attempt));
-    put(out, "flags", rf_doubts_json(out));
-    put(out, "verification", verification_json(attempt));
-    put(out, "logs", rf_rank_logs_json(attempt, member->name, run->logs));
+    RECORD(RF_PUT);
+    return out;
+}
+
+json_t *rf_result_schema(void)
+{
+    json_t *out = rf_schema_object();
+    RECORD(RF_DESCRIBE);
+    rf_repeats_schema(out);
+    rf_schema_hoist(out, "cluster");
     return out;
 }

@@ -31,6 +31,9 @@ struct rf_result_run {
 json_t *rf_result_json(const struct rf_result_run *run,
                        const struct rf_attempt *attempt);
 
+/* The JSON Schema of such records in their files. A new reference. */
+json_t *rf_result_schema(void);
+
 /* {"name", "version", "build"} and the argument list. New references. */
 json_t *rf_result_json_tool(void);
 json_t *rf_result_json_argv(const struct rf_result_maker *maker);
@@ -40,6 +43,14 @@ json_t *rf_result_json_configuration(const struct rf_config *config);
 
 /* The coordinator's machine and libraries. A new reference. */
 json_t *rf_result_json_head(const struct rf_result_maker *maker);
+
+/* Their JSON Schemas, with that of an entry of `environment`. New
+ * references. */
+json_t *rf_result_tool_schema(void);
+json_t *rf_result_head_schema(void);
+json_t *rf_result_node_schema(void);
+/* Of a status: the outcomes, and `other` unless it is NULL. */
+json_t *rf_result_status_schema(const char *other);
 
 /* A node's HELLO as an entry of `environment`. A new reference. */
 json_t *rf_result_json_node(const char *host, const struct rf_msg_hello *hello);

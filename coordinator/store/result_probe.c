@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/schema.h"
+#include "coordinator/store/result_bound.h"
 
 /* Whether both are of the same pair, or of the same node with equal buffer
  * sizes. */
@@ -92,4 +94,14 @@ void rf_result_probe_add(json_t *document, const json_t *result)
         json_decref(nodes);
         add_list(document, "pairs", json_object_get(links, "pairs"));
     }
+}
+
+json_t *rf_result_probe_schema(void)
+{
+    json_t *out = rf_result_bound_probe_schema();
+    json_t *nodes =
+        json_object_get(json_object_get(out, "properties"), "nodes");
+    rf_schema_describe(json_object_get(nodes, "items"), "copy_bytes",
+                       RF_NULLABLE, rf_schema_count());
+    return out;
 }

@@ -11,4 +11,6 @@
  */
 void rf_result_probe_add(json_t *document, const json_t *result);
 
+json_t *rf_result_probe_schema(void); /* of that "probe": a new reference */
+
 #endif

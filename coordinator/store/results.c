@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/random.h"
+#include "common/schema.h"
 #include "common/store.h"
 #include "common/text.h"
 #include "coordinator/config/paths.h"
@@ -24,7 +25,9 @@
 #include "coordinator/records/fields.h"
 #include "coordinator/records/repeats.h"
 #include "coordinator/records/report_table.h"
+#include "coordinator/scenario/plan_schema.h"
 #include "coordinator/store/result_json.h"
+#include "coordinator/store/result_probe.h"
 #include "coordinator/store/results_internal.h"
 #include "coordinator/store/resume.h"
 
@@ -113,50 +116,111 @@ static void fill_index(struct rf_results *results)
     }
 }
 
+#define REPEAT(M)                                                              \
+    M(COUNT, repeat, OPTIONAL, n_repeats > 1 ? json_integer(n_repeats) : NULL)
+
 /* Allocates `complete`, and puts the number of repeats into run.json. */
 static void set_repeats(struct rf_results *results, uint32_t n_repeats)
 {
+    json_t *out = results->document;
     results->n_repeats = n_repeats;
     results->complete =
         rf_xcalloc(results->run.config->n_scenarios * n_repeats + 1,
                    sizeof(*results->complete));
-    if (n_repeats > 1) {
-        json_object_set_new(results->document, "repeat",
-                            json_integer(n_repeats));
+    REPEAT(RF_PUT);
+}
+
+#define SKIPPED(M)                                                             \
+    M(TEXT, name, REQUIRED, json_string(config->skipped[i].name))              \
+    M(TEXT, reason, REQUIRED, json_string(config->skipped[i].reason))
+#define LEFT_OUT(M)                                                            \
+    M(LIST(skipped_schema()), skipped, REQUIRED, skipped_json(config))         \
+    M(COUNT, slow_left_out, REQUIRED,                                          \
+      json_integer((json_int_t)config->n_slow_left))
+
+RF_MEMBERS_SCHEMA(skipped_schema, SKIPPED)
+
+static json_t *skipped_json(const struct rf_config *config)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < config->n_skipped; i++) {
+        json_t *out = json_object();
+        SKIPPED(RF_PUT);
+        json_array_append_new(list, out);
     }
+    return list;
 }
 
 /* Notes the scenarios of cluster.json that this run leaves out. */
 static void note_left_out(struct rf_results *results)
 {
     const struct rf_config *config = results->run.config;
-    json_t *list = json_array();
-    for (size_t i = 0; i < config->n_skipped; i++) {
-        json_array_append_new(list, json_pack("{s:s, s:s}", "name",
-                                              config->skipped[i].name, "reason",
-                                              config->skipped[i].reason));
-    }
-    json_object_set_new(results->document, "skipped", list);
-    json_object_set_new(results->document, "slow_left_out",
-                        json_integer((json_int_t)config->n_slow_left));
+    json_t *out = results->document;
+    LEFT_OUT(RF_PUT);
+}
+
+/* A node has no facts until it has joined. */
+static json_t *environment_schema(void)
+{
+    return rf_schema_any_list(rf_schema_either(rf_schema_record("host:string"),
+                                               rf_result_node_schema()));
+}
+
+static json_t *model_schema(void)
+{
+    json_t *out = rf_plan_model_schema();
+    rf_schema_need(out, "digest", rf_schema_text());
+    return out;
+}
+
+static json_t *index_schema(void)
+{
+    json_t *out = rf_schema_record("name:string file:string");
+    rf_schema_need(out, "status", rf_result_status_schema("not run"));
+    return rf_schema_any_list(out);
+}
+
+#define RUN(M)                                                                 \
+    M(COUNT, schema_version, REQUIRED, json_integer(RF_SCHEMA_VERSION))        \
+    M(OF(rf_result_tool_schema()), tool, REQUIRED, rf_result_json_tool())      \
+    M(TEXT, run_id, REQUIRED, json_string(results->run_id))                    \
+    M(TEXTS, argv, REQUIRED, rf_result_json_argv(&run->maker))                 \
+    M(TEXT, name, REQUIRED, json_string(run->config->name))                    \
+    M(TEXT, started_at, REQUIRED, json_string(stamp))                          \
+    M(TEXT, finished_at, NULLABLE, NULL)                                       \
+    M(OF(rf_result_status_schema("running")), status, REQUIRED,                \
+      json_string("running"))                                                  \
+    M(COUNT, exit_code, NULLABLE, NULL)                                        \
+    M(TEXT, file, REQUIRED, json_string(run->config->file))                    \
+    M(OF(rf_config_schema()), configuration, REQUIRED,                         \
+      rf_result_json_configuration(run->config))                               \
+    M(OF(environment_schema()), environment, REQUIRED,                         \
+      json_incref(run->environment))                                           \
+    M(OF(rf_result_head_schema()), head, REQUIRED,                             \
+      rf_result_json_head(&run->maker))                                        \
+    M(OF(model_schema()), model, NULLABLE, rf_resume_model(run))               \
+    M(OF(rf_result_probe_schema()), probe, NULLABLE, NULL)                     \
+    M(OF(index_schema()), scenarios, REQUIRED, json_array())
+
+json_t *rf_results_schema(void)
+{
+    json_t *out = rf_schema_object();
+    RUN(RF_DESCRIBE);
+    LEFT_OUT(RF_DESCRIBE);
+    REPEAT(RF_DESCRIBE);
+    rf_schema_hoist(out, "configuration");
+    return out;
 }
 
 static void new_document(struct rf_results *results)
 {
     const struct rf_result_run *run = &results->run;
+    json_t *out = json_object();
     char stamp[24];
     rf_random_hex(results->run_id, 8);
     rf_utc_stamp(stamp, sizeof(stamp));
-    results->document = json_pack(
-        "{s:i, s:o, s:s, s:o, s:s, s:s, s:n, s:s, s:n, s:s, s:o, s:o, s:o, "
-        "s:o, s:n, s:o}",
-        "schema_version", RF_SCHEMA_VERSION, "tool", rf_result_json_tool(),
-        "run_id", results->run_id, "argv", rf_result_json_argv(&run->maker),
-        "name", run->config->name, "started_at", stamp, "finished_at", "status",
-        "running", "exit_code", "file", run->config->file, "configuration",
-        rf_result_json_configuration(run->config), "environment",
-        json_incref(run->environment), "head", rf_result_json_head(&run->maker),
-        "model", rf_resume_model(run), "probe", "scenarios", json_array());
+    RUN(RF_PUT);
+    results->document = out;
 }
 
 /* Repeats that are ok in a scenario's record do not run again. */

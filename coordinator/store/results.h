@@ -67,6 +67,9 @@ struct rf_results_ops {
     void (*done)(const struct rf_err *why, void *data);
 };
 
+/* The JSON Schema of run.json. A new reference. */
+json_t *rf_results_schema(void);
+
 /* Call before storing anything. */
 void rf_results_serve(struct rf_results *results,
                       const struct rf_results_ops *ops, void *data);

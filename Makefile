@@ -170,7 +170,8 @@ SHARE_FOLDER = $(DESTDIR)$(PREFIX)/share/refit-coord
 USER_SCRIPTS := $(addprefix scripts/,figures private-sshd refit-suite \
 	sshd-config testbed)
 FIGURE_MODULES := $(wildcard scripts/refit_figures/*.py)
-SCHEMAS := cluster plan
+SCHEMAS = $(shell sed -n 's/^    {"\([a-z]*\)", ".*/\1/p' \
+	coordinator/commands/schema_cmd.c)
 DOC_FOLDER = $(DESTDIR)$(PREFIX)/share/doc/refit-coord
 install: all $(RESULT_PAGE) ## install programs, pages and examples (PREFIX=, DESTDIR=)
 	install -d $(DESTDIR)$(PREFIX)/bin $(MAN_FOLDER)/man1 $(MAN_FOLDER)/man5

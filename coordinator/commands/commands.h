@@ -77,8 +77,8 @@
                  "--max-position-embeddings 512",                              \
       .more = rf_megatron_help, .options = RF_OPTS_MEASURE | RF_OPT(PRINT),    \
       .talks_to_nodes = true)                                                  \
-    X(SCHEMA, schema, .operands = {"cluster|plan"}, .least = 1, .most = 1,     \
-      .help = "print the JSON Schema of cluster.json or of plans",             \
+    X(SCHEMA, schema, .operands = {"cluster|plan|result|run"}, .least = 1,     \
+      .most = 1, .help = "print the JSON Schema of a file or of plans",        \
       .example = "schema cluster", .options = RF_OPTS_COMMON)                  \
     X(HELP, help, .operands = {"[COMMAND]"}, .most = 1,                        \
       .help = "print this help, or that of a command")                         \

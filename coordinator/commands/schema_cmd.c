@@ -9,6 +9,7 @@
 #include "coordinator/commands/cli.h"
 #include "coordinator/config/config.h"
 #include "coordinator/scenario/plan_schema.h"
+#include "coordinator/store/results.h"
 
 static const struct {
     const char *name, *title;
@@ -16,6 +17,8 @@ static const struct {
 } schemas[] = {
     {"cluster", "cluster.json of refit-coord", rf_config_schema},
     {"plan", "output of refit-coord plan --json", rf_plan_schema},
+    {"result", "result file of a scenario, by refit-coord", rf_result_schema},
+    {"run", "run.json of refit-coord", rf_results_schema},
 };
 
 static json_t *schema_of(const char *name, struct rf_err *err)

@@ -1,44 +1,9 @@
 #!/bin/bash
 # Every field of the files that runs write is in docs/RESULTS.md, of which
-# refit-result(5) is made, and it describes no others.
+# refit-result(5) is made, and in the JSON Schemas, and these describe no others.
 # limit: 120
-# shellcheck source=../lib/test.sh disable=SC2034
-. "$(dirname "$0")/../lib/test.sh"
-
-# Runs whose scenarios have all that a record can have without a GPU; goes to
-# their folders.
-record_everything() {
-    if [ -d "$work/runs" ]; then
-        cd "$work/runs" || exit
-        return
-    fi
-    jq '. + {model: {megatron: {num_layers: 2, hidden_size: 512,
-            num_attention_heads: 4, vocab_size: 2048}},
-        nodes: [{host: "a", slots: 4}, {host: "b", slots: 4}],
-        scenarios: [
-            {name: "quantized", train: {tp: 4},
-                infer: {tp: 2, quantize: "amax_448"}, warmup: 1, iterations: 2},
-            {name: "across", mode: "disaggregated", strategy: "auto",
-                train: {tp: 4}, infer: {tp: 4}, warmup: 0, iterations: 2},
-            {name: "changes", train: {tp: 2}, infer: {tp: 4}, warmup: 0,
-                iterations: 1, update: {density: 0.1, restart_every: 1},
-                encoding: "auto"}]}' \
-        <<<"$four_slots" >cluster.json
-    coord_exits 0 cluster.json -o ok
-    coord_exits 0 cluster.json -s quantized --repeat 2 -o repeated
-    REFIT_TEST_FLIP=2:1 coord_exits 3 cluster.json -s quantized -o flip
-    REFIT_TEST_EXIT=1:1 coord_exits 1 cluster.json -s across -o exit
-    "$RF_TOP/tests/lib/make-checkpoint" model >total || fail "no checkpoint"
-    jq '. + {model: {checkpoint: "model", revision: "c0ffee"},
-        scenarios: [{name: "exported",
-        train: {tp: 2}, infer: {tp: 2}, warmup: 0, iterations: 1}]}' \
-        <<<"$four_slots" >cluster.json
-    mkdir there
-    coord_exits 0 cluster.json --export there -o export
-    mkdir "$work/runs"
-    mv ok repeated flip exit export "$work/runs"
-    cd "$work/runs" || exit
-}
+# shellcheck source=../lib/recorded.sh
+. "$(dirname "$0")/../lib/recorded.sh"
 
 # Before weights have memory, opened, ready, after refits, at the end.
 test_memory_is_reported_by_stage_with_means_over_ranks() {
@@ -99,6 +64,13 @@ test_the_reference_has_no_other_fields() {
     sed -n "/^## A scenario's file/,/^## .report/p" "$RF_TOP/docs/RESULTS.md" |
         sed -nE 's/^\| (`[^|]*)\|.*/\1/p' | words >described
     expect_in described written "only in RESULTS.md"
+}
+
+# Devices, and ways around them, are not everywhere.
+test_the_schemas_describe_every_field() {
+    python3 -c 'import jsonschema' || return 0 # as t0158
+    record_everything
+    expect_described "'(device|device_ms|gpus|copies|over_tcp|unmapped|registration)'"
 }
 
 run_tests

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The JSON Schemas, as jsonschema, a validator by others, understands them.
+# The JSON Schemas, as jsonschema, a validator by others, understands them. Those
+# of results: t0144.
 # limit: 120
 # shellcheck source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"

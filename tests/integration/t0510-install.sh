@@ -37,7 +37,8 @@ test_installed_programs_run_installed_files() {
     expect_verified "$(result one)"
     coord_exits 0 plan share/refit-coord/examples/megatron.json
     coord_exits 0 report share/refit-coord/examples/reference
-    jq -e '.title' share/refit-coord/schema/cluster.json || fail "no schema"
+    jq -e '.title' share/refit-coord/schema/{cluster,plan,result,run}.json ||
+        fail "a schema is missing"
     [ -s share/refit-coord/examples/reference/README.md ] ||
         fail "the reference does not say what it is"
 }

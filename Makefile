@@ -307,6 +307,12 @@ check-report: ## compile the tables and figures of a report with LaTeX
 	$(call needs,build figures latex,all)
 	@scripts/check-report $(BUILD)
 
+.PHONY: check-schema
+check-schema: ## examples and results of every kind against the JSON Schemas
+	$(call needs,build test,all)
+	@scripts/run-tests $(BUILD) tests/schema/*.sh \
+	    tests/integration/t0158-schema.sh
+
 .PHONY: check-reproducible
 check-reproducible: ## build twice in two folders and compare the bytes
 	@scripts/deps build

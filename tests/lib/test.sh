@@ -71,6 +71,7 @@ run_tests() {
             [ -z "${STOP-}" ] || break
         fi
     done
+    [ ! -e "$work/verified" ] || (verified_validate) >&2 || failed=1
     exit $failed
 }
 
@@ -221,6 +222,21 @@ expect_verified() { # RESULT_FILE...
         ((.iterations | length) as $n | .scenario.iterations |
             if type == "object" then $n >= .min and $n <= .max
             else $n == . end)' "$@"
+    realpath "$@" >>"$work/verified"
+}
+
+# Files that were verified keep to their schema, where there is a validator: all
+# at once, since starting it takes longer.
+verified_validate() {
+    local files
+    mapfile -t files < <(sort -u "$work/verified" |
+        xargs -d '\n' ls -d 2>/dev/null)
+    "$coord" schema result >"$work/result.schema" &&
+        "$RF_TOP/tests/lib/schema" validate "$work/result.schema" "${files[@]}"
+    case $? in
+    0 | 77) ;;
+    *) fail "results do not keep to their schema" ;;
+    esac
 }
 
 # --- Processes -------------------------------------------------------------------

@@ -83,28 +83,6 @@ static enum rf_status restore_secrets(json_t *env, const char *path,
     return RF_OK;
 }
 
-/* In the sides of a scenario, replaces each name in `old` by the name at the
- * same index of `now`. */
-static void rename_sides(json_t *scenario, const json_t *old, const json_t *now)
-{
-    static const char *const sides[] = {"train", "infer"};
-    for (size_t s = 0; s < RF_ARRAY_SIZE(sides); s++) {
-        json_t *list =
-            json_object_get(json_object_get(scenario, sides[s]), "nodes");
-        for (size_t i = 0; i < json_array_size(list); i++) {
-            size_t n = 0;
-            while (
-                n < json_array_size(old) &&
-                !json_equal(json_array_get(list, i), json_array_get(old, n))) {
-                n++;
-            }
-            if (n < json_array_size(old)) {
-                json_array_set(list, i, json_array_get(now, n));
-            }
-        }
-    }
-}
-
 static json_t *names_of(const json_t *nodes)
 {
     json_t *out = json_array();
@@ -164,8 +142,8 @@ static enum rf_status replace_nodes(json_t *cluster, const char *path,
     now = names_of(nodes);
     if (status == RF_OK) {
         forget_node_links(json_object_get(cluster, "links"));
-        rename_sides(json_array_get(json_object_get(cluster, "scenarios"), 0),
-                     old, now);
+        rf_hosts_rename_sides(
+            json_array_get(json_object_get(cluster, "scenarios"), 0), old, now);
     }
     json_decref(old);
     json_decref(now);
@@ -256,7 +234,7 @@ static void add_scenario(char **list, const json_t *result,
         json_array_append_new(now,
                               json_string(scenario->config->node_names[i]));
     }
-    rename_sides(then, old, now);
+    rf_hosts_rename_sides(then, old, now);
     add_difference(list, "scenario", then, scenario->document);
     json_decref(now);
     json_decref(old);

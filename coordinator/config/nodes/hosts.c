@@ -416,6 +416,57 @@ static void forget_figures(json_t *level, const json_t *nodes)
     }
 }
 
+void rf_hosts_rename_sides(json_t *scenario, const json_t *old,
+                           const json_t *now)
+{
+    static const char *const sides[] = {"train", "infer"};
+    for (size_t s = 0; s < RF_ARRAY_SIZE(sides); s++) {
+        json_t *list =
+            json_object_get(json_object_get(scenario, sides[s]), "nodes");
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            size_t n = 0;
+            while (
+                n < json_array_size(old) &&
+                !json_equal(json_array_get(list, i), json_array_get(old, n))) {
+                n++;
+            }
+            if (n < json_array_size(old)) {
+                json_array_set(list, i, json_array_get(now, n));
+            }
+        }
+    }
+}
+
+/* The names of nodes that are not among `others`. */
+static json_t *names_beyond(const json_t *nodes, const json_t *others)
+{
+    json_t *out = json_array(), *node;
+    size_t i;
+    json_array_foreach (nodes, i, node) {
+        const char *name = host_of(node);
+        if (name != NULL && !is_there(others, name)) {
+            json_array_append_new(out, json_string(name));
+        }
+    }
+    return out;
+}
+
+/* In scenarios, names an added node in place of each dropped one, in order. */
+static void rename_dropped(json_t *document, const json_t *old,
+                           const json_t *nodes)
+{
+    json_t *dropped = names_beyond(old, nodes);
+    json_t *added = names_beyond(nodes, old), *scenario;
+    size_t i;
+    json_array_foreach (json_object_get(document, "scenarios"), i, scenario) {
+        rf_hosts_rename_sides(scenario, dropped, added);
+    }
+    rf_hosts_rename_sides(json_object_get(document, "defaults"), dropped,
+                          added);
+    json_decref(dropped);
+    json_decref(added);
+}
+
 void rf_hosts_place(const struct rf_hosts *hosts, json_t *document)
 {
     const json_t *old = json_object_get(document, "nodes");
@@ -430,6 +481,7 @@ void rf_hosts_place(const struct rf_hosts *hosts, json_t *document)
         }
         json_array_append_new(nodes, node);
     }
+    rename_dropped(document, old, nodes);
     json_object_set_new(document, "nodes", nodes);
     forget_figures(links, nodes);
     json_object_foreach (json_object_get(links, "methods"), method, level) {

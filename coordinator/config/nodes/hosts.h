@@ -56,10 +56,16 @@ void rf_hosts_free(struct rf_hosts *hosts);
  * Replaces "nodes" of a cluster file with the hosts. A host already in the file
  * keeps its settings. A new one takes the slots, port, user and key of the node
  * at its position in the list, or of the last node. Slots of the list have
- * priority; a file without nodes gets one slot per host. Removes the figures of
- * dropped hosts from "links".
+ * priority; a file without nodes gets one slot per host. In scenarios, added hosts
+ * take the places of dropped ones, in order. Removes the figures of dropped
+ * hosts from "links".
  */
 void rf_hosts_place(const struct rf_hosts *hosts, json_t *document);
+
+/* In the sides of a scenario, replaces each name in `old` by the name at the
+ * same index of `now`, if there is one. */
+void rf_hosts_rename_sides(json_t *scenario, const json_t *old,
+                           const json_t *now);
 
 /* Gives a node the name of another host, and its user if there is one, and
  * removes settings specific to the old machine. */

@@ -252,6 +252,24 @@ TEST(test_hosts_that_are_gone_leave_the_links)
         "'methods': {'tcp': {'nodes': {}}}}}");
 }
 
+TEST(test_hosts_take_the_places_of_dropped_nodes_in_scenarios)
+{
+    expect_placed(
+        "{'nodes': [{'host': 'a', 'slots': 1}, {'host': 'b', 'slots': 1}], "
+        "'defaults': {'train': {'nodes': ['a']}}, 'scenarios': [{'infer': "
+        "{'nodes': ['b', 'x']}}, {'train': {'nodes': 1}}]}",
+        "b,c",
+        "{'nodes': [{'host': 'b', 'slots': 1}, {'host': 'c', 'slots': 1}], "
+        "'defaults': {'train': {'nodes': ['c']}}, 'scenarios': [{'infer': "
+        "{'nodes': ['b', 'x']}}, {'train': {'nodes': 1}}]}");
+    expect_placed(
+        "{'nodes': [{'host': 'a', 'slots': 1}, {'host': 'b', 'slots': 1}], "
+        "'scenarios': [{'infer': {'nodes': ['b', 'a']}}]}",
+        "c",
+        "{'nodes': [{'host': 'c', 'slots': 1}], "
+        "'scenarios': [{'infer': {'nodes': ['b', 'c']}}]}");
+}
+
 TEST(test_hosts_replace_what_is_no_list_of_nodes)
 {
     expect_placed("{'nodes': 7}", "a",

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "coordinator/records/doubts.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/report_table.h"
@@ -110,73 +109,14 @@ static long long count_of(const json_t *object, const char *key)
     return (long long)json_integer_value(json_object_get(object, key));
 }
 
-/* "8 x NVIDIA H100", for each kind of GPU in a row. */
-static void print_gpus(const json_t *gpus, FILE *to)
+/* A paragraph; nothing if `text` is NULL. */
+static void print_small(const char *text, FILE *to)
 {
-    size_t n = json_array_size(gpus);
-    for (size_t i = 0, same; i < n; i += same) {
-        const json_t *one = json_array_get(gpus, i);
-        const char *name = json_string_value(one);
-        same = 1;
-        while (i + same < n &&
-               json_equal(one, json_array_get(gpus, i + same))) {
-            same++;
-        }
-        fprintf(to, ", %zu x ", same);
-        put(to, name != NULL ? name : "-");
+    if (text != NULL) {
+        fputs("<p class=\"small\">", to);
+        put(to, text);
+        fputs("</p>\n", to);
     }
-}
-
-/* Whether two nodes differ only in their names. */
-static bool is_same_machine(const json_t *a, const json_t *b)
-{
-    json_t *x = json_deep_copy(a), *y = json_deep_copy(b);
-    bool same;
-    json_object_del(x, "host");
-    json_object_del(y, "host");
-    same = json_equal(x, y);
-    json_decref(x);
-    json_decref(y);
-    return same;
-}
-
-/* "a, b: ": all nodes from `first` on that are the same machine. */
-static void print_hosts(const json_t *nodes, size_t first, FILE *to)
-{
-    const json_t *machine = json_array_get(nodes, first);
-    for (size_t i = first; i < json_array_size(nodes); i++) {
-        const json_t *node = json_array_get(nodes, i);
-        if (is_same_machine(machine, node)) {
-            fputs(i > first ? ", " : "", to);
-            put(to, rf_result_text(node, NULL, "host"));
-        }
-    }
-    fputs(": ", to);
-}
-
-/* One line for all nodes of the same machine as `first`, if it is the first. */
-static void print_machine(const json_t *nodes, size_t first, FILE *to)
-{
-    const json_t *node = json_array_get(nodes, first);
-    char memory[32];
-    double bytes;
-    for (size_t i = 0; i < first; i++) {
-        if (is_same_machine(json_array_get(nodes, i), node)) {
-            return;
-        }
-    }
-    fputs("<p class=\"small\">", to);
-    print_hosts(nodes, first, to);
-    put(to, rf_result_text(node, NULL, "cpu"));
-    if (count_of(node, "cpus") > 0) {
-        fprintf(to, ", %lld processors", count_of(node, "cpus"));
-    }
-    if (rf_result_number(node, NULL, "memory_bytes", &bytes)) {
-        fprintf(to, ", %s",
-                rf_format_bytes((uint64_t)bytes, memory, sizeof(memory)));
-    }
-    print_gpus(json_object_get(node, "gpus"), to);
-    fputs("</p>\n", to);
 }
 
 static void print_model(const json_t *run, FILE *to)
@@ -215,18 +155,16 @@ static void print_facts(const json_t *run, FILE *to)
     fprintf(to, ". %lld ok, %lld not ok.</p>\n", count_of(run, "ok"),
             count_of(run, "not_ok"));
     for (i = 0; i < json_array_size(nodes); i++) {
-        print_machine(nodes, i, to);
+        char *text = rf_report_machine_text(nodes, i);
+        print_small(text, to);
+        free(text);
     }
 }
 
 static void print_pooled(const struct rf_result_file *file, FILE *to)
 {
     char *text = rf_pool_text(file);
-    if (text != NULL) {
-        fputs("<p class=\"small\">", to);
-        put(to, text);
-        fputs("</p>\n", to);
-    }
+    print_small(text, to);
     free(text);
 }
 
@@ -312,9 +250,7 @@ static void print_figures(const json_t *figures, FILE *to)
     }
     print_pictures(json_object_get(figures, "figures"), to);
     json_array_foreach (notes, i, note) {
-        fputs("<p class=\"small\">", to);
-        put(to, json_string_value(note));
-        fputs("</p>\n", to);
+        print_small(json_string_value(note), to);
     }
 }
 

@@ -1,8 +1,11 @@
 /* Results as one document. See report_json.h. */
 #include "coordinator/reports/report_json.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
+#include "common/text.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/report_table.h"
 
@@ -55,6 +58,74 @@ static json_t *machines_json(const json_t *nodes)
         json_array_append_new(out, machine_json(json_array_get(nodes, i)));
     }
     return out;
+}
+
+/* Whether two nodes differ only in their names. */
+static bool is_same_machine(const json_t *a, const json_t *b)
+{
+    json_t *x = json_deep_copy(a), *y = json_deep_copy(b);
+    bool same;
+    json_object_del(x, "host");
+    json_object_del(y, "host");
+    same = json_equal(x, y);
+    json_decref(x);
+    json_decref(y);
+    return same;
+}
+
+/* "a, b": all nodes that are the same machine as `first`; NULL if one before it
+ * is. Caller frees. */
+static char *hosts_of(const json_t *nodes, size_t first)
+{
+    const json_t *machine = json_array_get(nodes, first);
+    char *text = NULL;
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        const json_t *node = json_array_get(nodes, i);
+        if (is_same_machine(machine, node)) {
+            if (i < first) {
+                return NULL;
+            }
+            rf_text_add(&text, ", ", "%s", rf_result_text(node, NULL, "host"));
+        }
+    }
+    return text;
+}
+
+/* Adds "8 x NVIDIA H100", for each kind of GPU in a row. */
+static void add_gpus(char **text, const json_t *gpus)
+{
+    const size_t n = json_array_size(gpus);
+    for (size_t i = 0, same; i < n; i += same) {
+        const json_t *one = json_array_get(gpus, i);
+        const char *name = json_string_value(one);
+        same = 1;
+        while (i + same < n &&
+               json_equal(one, json_array_get(gpus, i + same))) {
+            same++;
+        }
+        rf_text_add(text, ", ", "%zu x %s", same, name != NULL ? name : "-");
+    }
+}
+
+char *rf_report_machine_text(const json_t *nodes, size_t first)
+{
+    const json_t *node = json_array_get(nodes, first);
+    const json_int_t cpus = json_integer_value(json_object_get(node, "cpus"));
+    char *text = hosts_of(nodes, first), memory[32];
+    double bytes;
+    if (text == NULL) {
+        return NULL;
+    }
+    rf_text_add(&text, "", ": %s", rf_result_text(node, NULL, "cpu"));
+    if (cpus > 0) {
+        rf_text_add(&text, ", ", "%lld processors", (long long)cpus);
+    }
+    if (rf_result_number(node, NULL, "memory_bytes", &bytes)) {
+        rf_text_add(&text, ", ", "%s",
+                    rf_format_bytes((uint64_t)bytes, memory, sizeof(memory)));
+    }
+    add_gpus(&text, json_object_get(node, "gpus"));
+    return text;
 }
 
 /* The string in those results of the run that have it; null if they differ. */

@@ -15,6 +15,11 @@ json_t *rf_report_json(const struct rf_result_set *set);
 /* The entry of "runs" for the run that begins with file `first`. */
 json_t *rf_report_run_json(const struct rf_result_set *set, size_t first);
 
+/* "a, b: CPU, 64 processors, 270 GB, 8 x GPU": all of a run's "nodes" that are
+ * the same machine as number `first`; NULL if one before it is. Caller
+ * frees. */
+char *rf_report_machine_text(const json_t *nodes, size_t first);
+
 /* Whether file `i` is the first of its run. */
 bool rf_report_begins_run(const struct rf_result_set *set, size_t i);
 

@@ -1,5 +1,7 @@
 /* `refit-coord schema`: the JSON Schemas of what it reads and prints.
  */
+#include "coordinator/commands/schema_cmd.h"
+
 #include <string.h>
 
 #include "common/json_out.h"
@@ -21,17 +23,31 @@ static const struct {
     {"run", "run.json of refit-coord", rf_results_schema},
 };
 
+static json_t *schema_at(size_t i)
+{
+    json_t *out = schemas[i].schema();
+    json_object_set_new(
+        out, "$schema",
+        json_string("https://json-schema.org/draft/2020-12/schema"));
+    json_object_set_new(out, "title", json_string(schemas[i].title));
+    return out;
+}
+
+json_t *rf_schemas(void)
+{
+    json_t *out = json_object();
+    for (size_t i = 0; i < RF_ARRAY_SIZE(schemas); i++) {
+        json_object_set_new(out, schemas[i].name, schema_at(i));
+    }
+    return out;
+}
+
 static json_t *schema_of(const char *name, struct rf_err *err)
 {
     const char *names[RF_ARRAY_SIZE(schemas) + 1] = {NULL};
     for (size_t i = 0; i < RF_ARRAY_SIZE(schemas); i++) {
         if (strcmp(schemas[i].name, name) == 0) {
-            json_t *out = schemas[i].schema();
-            json_object_set_new(
-                out, "$schema",
-                json_string("https://json-schema.org/draft/2020-12/schema"));
-            json_object_set_new(out, "title", json_string(schemas[i].title));
-            return out;
+            return schema_at(i);
         }
         names[i] = schemas[i].name;
     }

@@ -229,7 +229,9 @@ static enum rf_status check_takers(const struct parse *parse,
 
 #define C(ID) (1u << RF_CMD_##ID)
 #define TABLES (RF_OPT(CSV) | RF_OPT(LATEX) | RF_OPT(MARKDOWN))
-#define DOCUMENTS (RF_OPT(JSON) | RF_OPT(HTML) | RF_OPT(FIGURES) | RF_OPT(ALPA))
+#define DOCUMENTS                                                              \
+    (RF_OPT(JSON) | RF_OPT(HTML) | RF_OPT(FIGURES) | RF_OPT(ALPA) |            \
+     RF_OPT(ARTIFACT))
 
 /* One of `options` excludes `others`, or needs one of them. */
 static const struct option_rule {
@@ -251,6 +253,8 @@ static const struct option_rule {
     {TABLES | DOCUMENTS, TABLES | DOCUMENTS, .why = "choose one output format"},
     {RF_OPT(DROP_CONSTANT), DOCUMENTS,
      .why = "--drop-constant applies to tables only; remove one"},
+    {RF_OPT(POOL), RF_OPT(ARTIFACT),
+     .why = "an artifact has the runs as they are; remove --pool"},
     {RF_OPT(REFERENCE), RF_OPT(FIGURES) | RF_OPT(HTML), .needs = true,
      .why = "needs --figures or --html; for text, use \"compare\""},
     {RF_OPT(THRESHOLD), RF_OPT(REFERENCE), .commands = C(REPORT), .needs = true,

@@ -48,6 +48,7 @@ struct rf_cli {
     bool pool;             /* --pool: several runs as one */
     const char *html;      /* file of --html */
     const char *figures;   /* folder of --figures, or NULL */
+    const char *artifact;  /* folder of --artifact, or NULL */
     const char *reference; /* folder of --reference, or NULL */
     const char *outliers;  /* file of --outliers, or NULL */
     int argc; /* as called, before getopt reorders it, for results */

@@ -48,6 +48,8 @@
     X(ALPA, "alpa", "[=FILE]", RF_AT(alpa),                                    \
       "print results of one tensor in the format of Alpa's resharding "        \
       "benchmark, or write them to FILE")                                      \
+    X(ARTIFACT, "artifact", "DIR", RF_AT(artifact),                            \
+      "pack the results with all that reruns need into the new folder DIR")    \
     X(DROP_CONSTANT, "drop-constant", NULL, RF_AT(drop_constant),              \
       "print columns with the same value in every row once, below")            \
     X(POOL, "pool", NULL, RF_AT(pool),                                         \

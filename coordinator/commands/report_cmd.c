@@ -1,7 +1,7 @@
 /*
  * `refit-coord report`: result folders in one of the forms of reports/report.h,
- * on standard output or in the file of --html, or as figures
- * (figures_script.h).
+ * on standard output or in the file of --html, as figures (figures_script.h),
+ * or packed as an artifact (artifact/artifact.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,10 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/store.h"
+#include "coordinator/artifact/artifact.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/figures_script.h"
+#include "coordinator/commands/schema_cmd.h"
 #include "coordinator/reports/pool.h"
 #include "coordinator/reports/report.h"
 #include "coordinator/reports/report_alpa.h"
@@ -149,6 +151,19 @@ static enum rf_status write_alpa(const char *path,
     return RF_OK;
 }
 
+static enum rf_status write_artifact(const char *path,
+                                     const struct rf_result_set *set,
+                                     struct rf_err *err)
+{
+    json_t *schemas = rf_schemas();
+    enum rf_status status = rf_artifact_write(set, schemas, path, err);
+    json_decref(schemas);
+    if (status != RF_OK) {
+        rf_err_wrap(err, "--artifact");
+    }
+    return status;
+}
+
 static enum rf_status print_report(const struct rf_cli *cli,
                                    const struct rf_result_set *set,
                                    struct rf_err *err)
@@ -157,6 +172,8 @@ static enum rf_status print_report(const struct rf_cli *cli,
         rf_json_out(rf_report_json(set), stdout);
     } else if (cli->alpa != NULL) {
         return write_alpa(cli->alpa, set, err);
+    } else if (cli->artifact != NULL) {
+        return write_artifact(cli->artifact, set, err);
     } else if (cli->figures != NULL || cli->html != NULL) {
         return draw(cli, set, err);
     } else {

@@ -24,8 +24,8 @@
 
 /* --- The cluster file ----------------------------------------------------- */
 
-static enum rf_status check_complete(const json_t *result, const char *path,
-                                     struct rf_err *err)
+enum rf_status rf_rerun_complete(const json_t *result, const char *path,
+                                 struct rf_err *err)
 {
     const json_t *cluster = json_object_get(result, "cluster");
     if (json_is_object(json_object_get(result, "configuration"))) {
@@ -154,7 +154,7 @@ enum rf_status rf_rerun_cluster(const json_t *result, const char *path,
                                 const struct rf_hosts *hosts, json_t **out,
                                 struct rf_err *err)
 {
-    enum rf_status status = check_complete(result, path, err);
+    enum rf_status status = rf_rerun_complete(result, path, err);
     json_t *cluster;
     if (status != RF_OK) {
         return status;

@@ -7,12 +7,17 @@
 #include "coordinator/config/nodes/hosts.h"
 #include "coordinator/scenario/scenario.h"
 
+/* Whether `result`, read from `path`, can run again: a scenario's record with a
+ * complete cluster and a plan; else RF_ERR_CONFIG. */
+enum rf_status rf_rerun_complete(const json_t *result, const char *path,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
 /*
  * Makes a cluster.json that runs `result`, read from `path`, again. `hosts`
  * replace the record's nodes in order; an empty list keeps them. Secrets, which
- * records do not keep, come from the environment. RF_ERR_CONFIG if `result` is
- * not a scenario's record, lacks a complete cluster or a plan, or needs a
- * secret that is not set; RF_ERR_USAGE if the number of `hosts` differs.
+ * records do not keep, come from the environment. RF_ERR_CONFIG if `result`
+ * cannot run again or needs a secret that is not set; RF_ERR_USAGE if the
+ * number of `hosts` differs.
  */
 enum rf_status rf_rerun_cluster(const json_t *result, const char *path,
                                 const struct rf_hosts *hosts, json_t **out,

@@ -303,7 +303,7 @@ check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only
 
 # Not part of `make check`: TeX is large.
 .PHONY: check-report
-check-report: ## compile the tables and figures of a report with LaTeX
+check-report: ## compile tables, figures and appendix of a report with LaTeX
 	$(call needs,build figures latex,all)
 	@scripts/check-report $(BUILD)
 

@@ -188,7 +188,7 @@ pack_text(struct rf_pack *pack, const char *name,
 }
 
 static enum rf_status pack_all(struct rf_pack *pack,
-                               const struct rf_artifact *artifact,
+                               struct rf_artifact *artifact,
                                const json_t *schemas, struct rf_err *err)
 {
     for (size_t i = 0; i < artifact->n; i++) {
@@ -197,8 +197,11 @@ static enum rf_status pack_all(struct rf_pack *pack,
     RF_TRY(pack_schemas(pack, schemas, err));
     RF_TRY(rf_pack_json(pack, "environment.json", environment_json(artifact),
                         err));
+    artifact->bytes = rf_pack_bytes(pack);
     RF_TRY(
         pack_text(pack, "README.md", artifact, rf_artifact_print_readme, err));
+    RF_TRY(pack_text(pack, "appendix.tex", artifact, rf_artifact_print_appendix,
+                     err));
     return rf_pack_finish(pack, err);
 }
 

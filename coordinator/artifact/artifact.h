@@ -13,7 +13,7 @@
 /*
  * Writes the folder `path`: the run folders of the set, a cluster file for each
  * run, `schemas` ({name: schema}), environment.json, README.md with the
- * commands, and SHA256SUMS. On failure nothing is left
+ * commands, appendix.tex, and SHA256SUMS. On failure nothing is left
  * (pack.h). Warns of records that cannot run again. RF_ERR_CONFIG if `path`
  * exists and is no empty folder, or a run cannot be packed; RF_ERR_IO if a file
  * cannot be read or written.

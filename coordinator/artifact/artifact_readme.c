@@ -48,6 +48,7 @@ static void print_contents(const struct rf_artifact *artifact, FILE *to)
           "needs no other file of this folder |\n"
           "| `schema/` | JSON Schemas of the files |\n"
           "| `environment.json` | nodes, versions and command lines |\n"
+          "| `appendix.tex` | the artifact appendix, for a paper in LaTeX |\n"
           "| `SHA256SUMS` | checksums of all other files |\n\n",
           to);
 }
@@ -232,7 +233,8 @@ static void print_again(const struct rf_artifact *artifact, FILE *to)
     print_each(artifact, RUN, to);
     fputs("## 4. Compare\n\n"
           "Exit status 1, here and in step 2, means that something is slower "
-          "or larger by more than 10 %.\n\n",
+          "or larger by more than 10 %. `appendix.tex` has the range in which "
+          "95 of 100 reruns lie.\n\n",
           to);
     print_each(artifact, COMPARE, to);
 }

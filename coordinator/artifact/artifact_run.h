@@ -23,6 +23,7 @@ struct rf_artifact_run {
 struct rf_artifact {
     struct rf_artifact_run *runs;
     size_t n, cap;
+    uint64_t bytes; /* of results, cluster files and schemas */
 };
 
 /* Fills `cluster`, `secrets` and `outside` of a run, whose `files` and
@@ -49,5 +50,6 @@ void rf_artifact_time_text(const struct rf_artifact *artifact, char out[32]);
 void rf_artifact_note(json_t *list, const char *text);
 
 void rf_artifact_print_readme(const struct rf_artifact *artifact, FILE *to);
+void rf_artifact_print_appendix(const struct rf_artifact *artifact, FILE *to);
 
 #endif

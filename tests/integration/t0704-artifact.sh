@@ -126,6 +126,15 @@ test_the_pack_is_complete_and_valid() {
             fail "another $name"
     done
     expect_text README.md "^[0-9TZ]*-t: .*refit-coord cluster\.json -q"
+    printf '%s\n' 'Artifact Appendix' Abstract \
+        'Artifact check-list (meta-information)' Description 'How to access' \
+        'Hardware dependencies' 'Software dependencies' 'Data sets' Models \
+        Installation 'Experiment workflow' \
+        'Evaluation and expected results' 'Experiment customization' Notes |
+        diff - <(sed -nE 's/^\\(sub)*section\{(.*)\}$/\2/p' appendix.tex) >&2 ||
+        fail "other headings"
+    expect_text appendix.tex 'send\\_\\allowbreak\{\}recv\}: [0-9.]+~ms \[.*reruns .*; vs contiguous [0-9.]+ \[.*\], reruns [0-9.]+ to [0-9.]+$'
+    expect_text appendix.tex 'experiments \(approximately\)\?:\} about [0-9.]+ (s|min|h)$'
 }
 
 test_a_changed_byte_fails_the_checksums() {
@@ -212,6 +221,7 @@ test_a_record_that_cannot_run_again_is_kept() {
     expect_text err 'plan\.digest: is missing.*; not in the cluster file'
     [ -s new/results/run/run.json ] || fail "no results"
     [ ! -e new/clusters ] || fail "a cluster file"
+    expect_text new/appendix.tex ': failed, no time$'
 }
 
 run_tests

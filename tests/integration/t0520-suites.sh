@@ -235,6 +235,28 @@ test_a_suite_runs_elsewhere_without_an_edit() {
         (.model.name | contains("num_layers 2"))'
 }
 
+test_a_cluster_file_gives_nodes_and_model() {
+    mkdir -p mine/models
+    jq '.num_hidden_layers = 2' "$RF_TOP/models/qwen3-0.6b.json" \
+        >mine/models/small.json
+    jq '.nodes = [{host: "a", slots: 8}, {host: "b", slots: 8}]
+        | .model = {config: "models/small.json"}' <<<"$four_slots" \
+        >mine/cluster.json
+    suite pair --cluster mine/cluster.json
+    expect_exit 0
+    expect_json out '.model.name == "small.json" and .model.num_layers == 2 and
+        (.scenarios | length == 2) and
+        all(.scenarios[].scenario; .train.nodes == ["a"] and
+            .infer.nodes == ["b"])'
+    jq 'del(.model)' mine/cluster.json >x && mv x mine/cluster.json
+    suite pair --cluster mine/cluster.json -s '*=send_recv'
+    expect_exit 0
+    expect_json out '.model.name | startswith("qwen3-0.6b")'
+    suite pair --cluster mine/absent.json
+    expect_exit 2
+    expect_text err 'cannot read mine/absent.json'
+}
+
 test_hosts_of_a_test_bed_are_its_own() {
     suite sweep --testbed --nodes 'a[1-2]'
     expect_exit 2

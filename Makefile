@@ -167,8 +167,8 @@ $(RESULT_PAGE): docs/RESULTS.md scripts/page
 MAN_FOLDER = $(DESTDIR)$(PREFIX)/share/man
 SHARE_FOLDER = $(DESTDIR)$(PREFIX)/share/refit-coord
 # Beside models, examples and cluster.json, as here: they look for those there.
-USER_SCRIPTS := $(addprefix scripts/,figures private-sshd refit-suite \
-	sshd-config testbed)
+USER_SCRIPTS := $(addprefix scripts/,figures guidelines private-sshd \
+	refit-suite sshd-config testbed)
 FIGURE_MODULES := $(wildcard scripts/refit_figures/*.py)
 SCHEMAS = $(shell sed -n 's/^    {"\([a-z]*\)", ".*/\1/p' \
 	coordinator/commands/schema_cmd.c)

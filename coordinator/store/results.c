@@ -26,6 +26,7 @@
 #include "coordinator/records/repeats.h"
 #include "coordinator/records/report_table.h"
 #include "coordinator/scenario/plan_schema.h"
+#include "coordinator/store/result_folder.h"
 #include "coordinator/store/result_json.h"
 #include "coordinator/store/result_probe.h"
 #include "coordinator/store/results_internal.h"
@@ -45,44 +46,13 @@ static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
     return status;
 }
 
-/* Makes `out` if necessary, then a new <time>-<name> in it. */
 static enum rf_status make_folder(struct rf_results *results, const char *out,
                                   struct rf_err *err)
 {
-    char stamp[24], compact[24];
-    size_t n = 0;
-    rf_utc_stamp(stamp, sizeof(stamp));
-    for (const char *c = stamp; *c != '\0'; c++) {
-        if (*c != '-' && *c != ':') {
-            compact[n++] = *c;
-        }
-    }
-    compact[n] = '\0';
-    if (rf_folders_make(out, &results->old) != 0) {
-        return rf_err_errno(err, RF_ERR_CONFIG, errno,
-                            "cannot create results folder %s", out);
-    }
+    RF_TRY(rf_result_folder_make(out, results->run.config->name, &results->old,
+                                 &results->folder, err));
     results->parent = rf_xstrdup(out);
-    for (int i = 1; i < 1000; i++) {
-        char *path = i == 1 ? rf_xasprintf("%s/%s-%s", out, compact,
-                                           results->run.config->name)
-                            : rf_xasprintf("%s/%s-%s-%d", out, compact,
-                                           results->run.config->name, i);
-        if (mkdir(path, RF_FOLDERS_MODE) == 0) {
-            results->folder = path;
-            return RF_OK;
-        }
-        n = (size_t)errno;
-        free(path);
-        if (n != EEXIST) {
-            return rf_err_errno(err, RF_ERR_CONFIG, (int)n,
-                                "results folder in %s", out);
-        }
-    }
-    return rf_err_set(
-        err, RF_ERR_CONFIG,
-        "results folder in %s: all names for this second are in use; try again",
-        out);
+    return RF_OK;
 }
 
 static enum rf_status lock_folder(struct rf_results *results,

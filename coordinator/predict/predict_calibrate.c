@@ -11,12 +11,15 @@
 #include "common/mem.h"
 #include "common/stats.h"
 #include "coordinator/predict/predict.h"
+#include "coordinator/records/fields.h"
 
-/* Whether row `i` has a usable result that no earlier row has. */
+/* Whether row `i` has a usable result that no earlier row has. Another system's
+ * times, which may include other work, say nothing about a method here. */
 static bool counts(const struct rf_predict_rows *rows, size_t i)
 {
     const struct rf_predict_row *row = &rows->rows[i];
-    if (row->gap != NULL || row->measured.ms <= 0 || row->p.simulated_ms <= 0) {
+    if (row->gap != NULL || row->measured.ms <= 0 || row->p.simulated_ms <= 0 ||
+        rf_result_is_imported(row->measured.from->result)) {
         return false;
     }
     for (size_t j = 0; j < i; j++) {

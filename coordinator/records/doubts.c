@@ -332,6 +332,17 @@ static char *out_of_time(const json_t *record)
                : NULL;
 }
 
+/* The system that measured an imported record, and what its times include;
+ * NULL: not imported. Caller frees. */
+static char *imported(const json_t *record)
+{
+    return rf_result_is_imported(record)
+               ? rf_xasprintf("%.200s: %.400s",
+                              rf_result_text(record, "source", "system"),
+                              rf_result_text(record, "source", "window"))
+               : NULL;
+}
+
 static struct rf_remark_group *group_of(struct rf_remark_groups *groups,
                                         const char *why)
 {
@@ -372,6 +383,7 @@ void rf_remarks_add(struct rf_remarks *remarks, const char *run,
     note(&remarks->of[RF_REMARK_UNMAPPED], run, record, unmapped(record));
     note(&remarks->of[RF_REMARK_ZERO_COPY], run, record, zero_copy(record));
     note(&remarks->of[RF_REMARK_OUT_OF_TIME], run, record, out_of_time(record));
+    note(&remarks->of[RF_REMARK_IMPORTED], run, record, imported(record));
 }
 
 char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
@@ -384,7 +396,8 @@ char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
         "no room in /dev/shm (or UCX_POSIX_DIR) for weights, slow inside "
         "nodes: ",
         "no GB/s: ",
-        "stopped at iterations.max_s: "};
+        "stopped at iterations.max_s: ",
+        "imported, measured by others: "};
     const struct rf_remark_groups *groups = &remarks->of[about];
     char *line = NULL;
     for (size_t i = 0; i < groups->n; i++) {

@@ -30,6 +30,7 @@ enum rf_remark {
     RF_REMARK_UNMAPPED,
     RF_REMARK_ZERO_COPY,
     RF_REMARK_OUT_OF_TIME,
+    RF_REMARK_IMPORTED,
     RF_REMARKS
 };
 
@@ -51,7 +52,8 @@ struct rf_remarks {
 
 /* Adds a record's remarks: unstable and why; yardsticks slowed but not refits;
  * pairs of ranks for which UCX has only TCP; no room for weights in shared
- * memory; no GB/s; iterations ended by max_s. `run`: the record's run if there
+ * memory; no GB/s; iterations ended by max_s; imported, with the window of its
+ * times. `run`: the record's run if there
  * are several, else NULL. */
 void rf_remarks_add(struct rf_remarks *remarks, const char *run,
                     const json_t *record);

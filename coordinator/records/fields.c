@@ -38,6 +38,7 @@ const struct rf_result_field rf_result_fields[] = {
     PLAIN(NULL, "started_at", TEXT, "started_at"),
     PLAIN("model", "name", TEXT, "model"),
     PLAIN("scenario", "mode", TEXT, "mode"),
+    RARE("source", "system", TEXT, "system", "system"),
     SHOWN("scenario", "method", TEXT, "method", "method", 8),
     SHOWN("scenario", "strategy", TEXT, "strategy", "strategy", 7),
     RARE("scenario", "encoding", TEXT, "encoding", "encoding"),
@@ -207,6 +208,11 @@ const char *rf_result_text(const json_t *result, const char *object,
 bool rf_result_is_ok(const json_t *result)
 {
     return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
+}
+
+bool rf_result_is_imported(const json_t *result)
+{
+    return json_is_object(json_object_get(result, "source"));
 }
 
 bool rf_result_secret_name(const char *name)

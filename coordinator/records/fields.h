@@ -78,6 +78,9 @@ const char *rf_result_text(const json_t *result, const char *object,
 /* Whether the status is "ok". */
 bool rf_result_is_ok(const json_t *result);
 
+/* Whether the record was imported, from what another system measured. */
+bool rf_result_is_imported(const json_t *result);
+
 /* Whether the name of an environment variable suggests a secret. */
 bool rf_result_secret_name(const char *name);
 

@@ -245,8 +245,8 @@ static void each_in(const char *part, const json_t *a, const json_t *b,
 }
 
 /* The parts that say what was run and where. */
-static const char *const parts[] = {"scenario", "model", "plan",
-                                    "setup",    "tool",  "environment"};
+static const char *const parts[] = {"scenario", "model",       "plan",  "setup",
+                                    "tool",     "environment", "source"};
 
 void rf_records_each_difference(const json_t *a, const json_t *b,
                                 rf_json_difference_fn take, void *data)

@@ -25,8 +25,8 @@ char *rf_json_difference(const json_t *a, const json_t *b);
 char *rf_json_difference_at(const json_t *a, const json_t *b,
                             const json_t **in_a, const json_t **in_b);
 
-/* The first difference within each of scenario, model, plan, setup, tool and
- * environment, "plan.digest, environment[0].kernel"; NULL: none. Ignores what
+/* The first difference within each of scenario, model, plan, setup, tool,
+ * environment and source, "plan.digest, environment[0].kernel"; NULL: none. Ignores what
  * varies between runs of the same scenario and what older records lack. Network
  * interfaces count only if they can carry data, by name, without addresses:
  * "environment[0].nics.eth0.mtu". Caller frees. */

@@ -2,6 +2,7 @@
  * CSV an empty field. */
 #include "coordinator/records/report_table.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "coordinator/records/doubts.h"
 #include "coordinator/records/fields.h"
 
-#define MOST_COLUMNS 64
+#define MOST_COLUMNS 80
 #define TEXT_BYTES 160 /* of a cell composed here */
 
 const char *rf_figure_text(double value, int decimals, char out[32])
@@ -195,11 +196,12 @@ struct rf_table *rf_report_table_create(enum rf_report_form form, bool runs)
     const char *heads[MOST_COLUMNS] = {"run"}, *drops[MOST_COLUMNS] = {NULL};
     const struct rf_result_field *f = rf_result_fields;
     struct rf_table *table;
-    for (size_t n = runs; f->key != NULL && n + 1 < MOST_COLUMNS; f++) {
+    for (size_t n = runs; f->key != NULL; f++) {
         const char *head = form == RF_REPORT_CSV ? f->column : f->head;
         if (head == NULL) {
             continue;
         }
+        assert(n + 1 < MOST_COLUMNS); /* rows have a cell for each */
         heads[n++] = head;
         if (form != RF_REPORT_CSV && f->drop > 0) {
             drops[f->drop - 1] = head + (head[0] == '>');

@@ -55,6 +55,22 @@ TEST(test_calibrate_takes_the_line_of_the_same_path)
     ck_assert_double_eq_tol(rows.rows[3].p.ms, 10, 1e-9);
 }
 
+/* What another system took is shown, and says nothing about the method here. */
+TEST(test_calibrate_leaves_imported_results_out)
+{
+    json_auto_t *record = json_pack("{s:{}}", "source");
+    const struct rf_result_file imported = {.result = record};
+    AUTO(rf_predict_rows) rows = {.n = 0};
+    struct rf_leave_one_out error;
+    add(&rows, row_of(0, RF_PATH_BETWEEN, 10, 20));
+    add(&rows, row_of(1, RF_PATH_BETWEEN, 10, 90));
+    rows.rows[1].measured.from = &imported;
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_uint_eq(rows.rows[1].p.n_results, 1);
+    ck_assert_double_eq(rows.rows[1].p.ms, 20);
+    ck_assert_uint_eq(error.n, 1);
+}
+
 /* Results of an encoding calibrate it, on whatever path, and nothing else. */
 TEST(test_calibrate_keeps_encodings_apart)
 {

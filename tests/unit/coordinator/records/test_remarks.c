@@ -42,6 +42,17 @@ TEST(test_a_path_that_is_tcp_is_said)
     expect(&remarks, RF_REMARK_OVER_TCP, NULL);
 }
 
+TEST(test_imported_times_are_named_with_their_window)
+{
+    AUTO(rf_remarks) remarks = {.n_records = 0};
+    add(&remarks, record("own", NULL));
+    expect(&remarks, RF_REMARK_IMPORTED, NULL);
+    add(&remarks, json_pack("{s:s, s:{s:s, s:s}}", "name", "a", "source",
+                            "system", "SysX", "window", "with loading"));
+    expect(&remarks, RF_REMARK_IMPORTED,
+           "imported, measured by others: a (SysX: with loading)");
+}
+
 TEST(test_slowed_yardsticks_are_named_with_what_does_more)
 {
     AUTO(rf_remarks) remarks = {.n_records = 0};

@@ -97,9 +97,8 @@ enum rf_status rf_json_parse_value(const char *text, const char *name,
     return parse(text, strlen(text), name, JSON_DECODE_ANY, out, err);
 }
 
-static enum rf_status read_regular(const char *path, size_t max_bytes,
-                                   char **text, size_t *size,
-                                   struct rf_err *err)
+enum rf_status rf_json_load_text(const char *path, size_t max_bytes,
+                                 char **text, size_t *size, struct rf_err *err)
 {
     struct stat info = {.st_mode = 0};
     enum rf_status status = RF_ERR_CONFIG;
@@ -185,7 +184,7 @@ static enum rf_status load(const char *path, size_t max_bytes, bool python,
     char *text = NULL;
     size_t size = 0;
     enum rf_status status;
-    RF_TRY(read_regular(path, max_bytes, &text, &size, err));
+    RF_TRY(rf_json_load_text(path, max_bytes, &text, &size, err));
     if (python) {
         char *converted = from_python(text, &size);
         free(text);

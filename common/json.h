@@ -40,7 +40,13 @@ enum rf_status rf_json_check_text(const char *text, size_t size,
                                   const char *name,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* Reads a regular file of at most `max_bytes` and parses it. */
+/* Reads a regular file of at most `max_bytes` as it is. The caller frees
+ * *text, which does not end in NUL. */
+enum rf_status rf_json_load_text(const char *path, size_t max_bytes,
+                                 char **text, size_t *size,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
+/* The same, and parses it. */
 enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
                             struct rf_err *err) RF_MUST_CHECK;
 

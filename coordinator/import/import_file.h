@@ -1,0 +1,43 @@
+/*
+ * Files of refits that another system measured, as JSON or CSV: docs/RESULTS.md,
+ * "import". Either becomes a list of cases, so all that follows is the same for
+ * both.
+ */
+#ifndef RF_COORDINATOR_IMPORT_IMPORT_FILE_H
+#define RF_COORDINATOR_IMPORT_IMPORT_FILE_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "common/err.h"
+#include "common/json.h"
+
+#define RF_IMPORT_MAX_BYTES ((size_t)64 << 20) /* of a file */
+
+/* One refit. Its places name the file and, of CSV, the line. */
+struct rf_import_case {
+    struct rf_jnode source; /* who measured it, and what the times include */
+    struct rf_jnode value;
+    char *place; /* of CSV, the file in both; NULL: JSON */
+};
+
+struct rf_import_file {
+    const char *path; /* borrowed */
+    json_t *document;
+    struct rf_jnode hardware, models; /* named ones; of JSON */
+    struct rf_import_case *cases;
+    size_t n, cap;
+};
+
+/* Reads a file: CSV if its name ends in ".csv", else JSON. Checks its form, not
+ * yet what a case says. RF_ERR_CONFIG with file and line or JSON path; also if
+ * there is no case. Free `out` in any case. */
+enum rf_status rf_import_file_read(const char *path, struct rf_import_file *out,
+                                   struct rf_err *err) RF_MUST_CHECK;
+void rf_import_file_free(struct rf_import_file *file);
+
+/* "FILE: $.sources[0].cases[1]" or "FILE, line 4", for messages about a case.
+ * Caller frees. */
+char *rf_import_case_place(const struct rf_import_case *one);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * Records of imported refits. See import_record.h. The record of an attempt that
+ * measured nothing has all that follows from the scenario; this adds the times,
+ * and what follows from them.
+ */
+#include "coordinator/import/import_record.h"
+
+#include "coordinator/records/doubts.h"
+#include "coordinator/records/fields.h"
+#include "coordinator/records/summary.h"
+
+/* Adds the bound by the rates of the file to that of a record; `schedule` NULL:
+ * of any strategy. */
+static void put_bound(json_t *bound, const struct rf_scenario *scenario,
+                      const struct rf_schedule *schedule,
+                      const struct rf_capacities *links, double median_ms)
+{
+    const char *const *names = rf_scenario_node_names(scenario);
+    const enum rf_encoding encoding = rf_scenario_encoding(scenario, NULL);
+    struct rf_bound found = {0};
+    const enum rf_status status =
+        schedule != NULL ? rf_bounds_schedule(scenario->plan, schedule, links,
+                                              names, &found, NULL)
+                         : rf_bounds_any(scenario->plan, encoding, links, names,
+                                         &found, NULL);
+    if (status == RF_OK && found.ms > 0) {
+        json_object_set_new(bound, "ms", json_real(found.ms));
+        json_object_set_new(bound, "resource", json_string(found.resource));
+        rf_summary_judge_bound(bound, median_ms);
+    }
+}
+
+/* Weights that a method leaves in place need no time, so there is no bound. */
+static void put_bounds(json_t *record, const struct rf_scenario *scenario)
+{
+    struct rf_capacities links;
+    double median_ms = 0;
+    if (scenario->method->inside.left != RF_LEFT_NOTHING) {
+        return;
+    }
+    (void)rf_result_number(record, "summary", "median_ms", &median_ms);
+    rf_capacities_init(&links, scenario->world->n_nodes);
+    links.devices = rf_scenario_on_device(scenario);
+    rf_links_apply(&scenario->config->links, scenario->method, &links);
+    put_bound(json_object_get(record, "bound"), scenario, NULL, &links,
+              median_ms);
+    if (rf_scenario_encoding(scenario, NULL) == RF_ENCODING_DENSE) {
+        put_bound(json_object_get(record, "schedule_bound"), scenario,
+                  scenario->schedule, &links, median_ms);
+    }
+    rf_capacities_free(&links);
+}
+
+json_t *rf_import_record(const struct rf_result_run *run,
+                         struct rf_scenario *scenario, json_t *iterations,
+                         json_t *source)
+{
+    static const char *const unknown[] = {"started_at", "finished_at", "setup",
+                                          "verification"};
+    const bool has_rate = scenario->method->moves_bytes;
+    struct rf_attempt *attempt = rf_attempt_create(0, 0, scenario);
+    json_t *record = rf_result_json(run, attempt), *summary;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(unknown); i++) {
+        json_object_set_new(record, unknown[i], json_null());
+    }
+    json_object_set_new(record, "source", source);
+    json_object_set_new(record, "iterations", iterations);
+    summary = rf_summary_json(record, has_rate);
+    json_object_set_new(summary, "phases", json_null());
+    json_object_set_new(record, "summary", summary);
+    put_bounds(record, scenario);
+    json_object_set_new(record, "flags", rf_doubts_json(record));
+    rf_attempt_destroy(attempt);
+    return record;
+}

@@ -18,7 +18,7 @@ struct rf_cli {
     enum rf_command command;
     enum rf_command topic; /* help: the command asked about, or RF_CMD_HELP */
     const char *config;    /* CLUSTER.json; rerun: RESULT.json */
-    const char **operands; /* report, compare: folders */
+    const char **operands; /* report, compare: folders; import: files */
     size_t n_operands;
     const char **globs; /* -s */
     size_t n_globs;

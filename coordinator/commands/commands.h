@@ -61,6 +61,10 @@
       .example = "compare baseline results --threshold 20%,memory=10%",        \
       .options =                                                               \
           RF_OPTS_PRINT | RF_OPT(POOL) | RF_OPT(THRESHOLD) | RF_OPT(OUTLIERS)) \
+    X(IMPORT, import, .operands = {"FILE..."}, .least = 1, .most = SIZE_MAX,   \
+      .help = "make results of refits that another system measured",           \
+      .example = "import measured.csv -o results",                             \
+      .options = RF_OPTS_COMMON | RF_OPT(OUTPUT))                              \
     X(DELTA, delta, .operands = {"BEFORE_DIR AFTER_DIR"}, .least = 2,          \
       .most = 2,                                                               \
       .help = "print what a training step changed between two checkpoints",    \

@@ -31,11 +31,11 @@ written_keys() { # FILE...
             "env", "methods")) | not) | .[-1]' "$@" | sort -u
 }
 
-# Those of device methods, which messages carry, of GPUs and of interfaces.
+# Those of device methods, which messages carry, of GPUs, interfaces and places.
 device_keys() {
     echo device
     printf '%s\n' copies device_ms over_tcp registration unmapped
-    sed -n '/^#define RF_\(DEVICE_USAGE\|GPU\|NIC\|COPY_WAYS\)_FIELDS/,/[^\\]$/p' \
+    sed -nE '/^#define RF_(DEVICE_USAGE|GPU|NIC|COPY_WAYS|NUMA|PCI|TOPOLOGY.*)_FIELDS/,/[^\]$/p' \
         "$RF_TOP/transport/control/message_fields.h" |
         sed -nE 's/^ *F\(S, [A-Z0-9]+, ([a-z_0-9]+),.*/\1/p'
 }

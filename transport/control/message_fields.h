@@ -15,6 +15,7 @@
 #define RF_MSG_TEXT_MAX 4096
 #define RF_MSG_BYTES_MAX INT64_MAX
 #define RF_MSG_FILES_MAX 63 /* of `files` */
+#define RF_MSG_TOPOLOGY_NICS_MAX 256
 /* Limit of a node's times. Converted to the clock of a node that booted later
  * they may be negative; the difference of two does not overflow. */
 #define RF_MSG_CLOCK_MAX (INT64_MAX / 4)
@@ -105,6 +106,42 @@
       "a /dev/infiniband/uverbs* can be opened")                               \
     F(S, BOOL, peermem, REQUIRED, 0, 0, "nvidia-peermem is loaded")
 
+#define RF_NUMA_FIELDS(F, S)                                                   \
+    F(S, U32, number, REQUIRED, 0, 65535, "the kernel's")                      \
+    F(S, TEXT, cpus, REQUIRED, 1, RF_MSG_TEXT_MAX,                             \
+      "its processors that the worker may use, such as `0-55,112-167`")
+
+/* The place of a device, as the kernel names it below /sys. */
+#define RF_PCI_FIELDS(F, S)                                                    \
+    F(S, TEXT, path, REQUIRED, 1, 1023,                                        \
+      "addresses of bridges and device from the root, with slashes")           \
+    F(S, U32, numa_node, NULLABLE, 0, 65535, "nearest to it")                  \
+    F(S, REAL, gtransfers_per_s, NULLABLE, 0, 1e6,                             \
+      "of each lane of its link now; idle GPUs slow it down")                  \
+    F(S, U32, lanes, NULLABLE, 1, 64, "of its link")
+
+#define RF_TOPOLOGY_NIC_FIELDS(F, S)                                           \
+    F(S, TEXT, name, REQUIRED, 1, 63,                                          \
+      "of the RDMA device, or else of the interface")                          \
+    F(S, TEXTS, interfaces, REQUIRED, 64, 63, "network interfaces of it")      \
+    F(S, I64, speed_mbit, NULLABLE, 0, INT64_MAX,                              \
+      "the highest of its interfaces and active ports")                        \
+    F(S, PART, pci, msg_pci, 0, 0, "where it is")
+
+#define RF_TOPOLOGY_GPU_FIELDS(F, S)                                           \
+    F(S, U32, index, REQUIRED, 0, 1023, "as in `gpus`")                        \
+    F(S, PART, pci, msg_pci, 0, 0, "where it is")                              \
+    F(S, TEXTS, nearest_nics, REQUIRED, RF_MSG_TOPOLOGY_NICS_MAX, 63,          \
+      "names of those that share most of its path, on a tie those on its "     \
+      "NUMA node")
+
+#define RF_TOPOLOGY_FIELDS(F, S)                                               \
+    F(S, LIST, numa_nodes, msg_numa, 0, 1024,                                  \
+      "those with processors that the worker may use")                         \
+    F(S, LIST, nics, msg_topology_nic, 0, RF_MSG_TOPOLOGY_NICS_MAX,            \
+      "PCI functions with a network interface or RDMA device")                 \
+    F(S, LIST, gpus, msg_topology_gpu, 0, 1024, "those of `gpus`")
+
 #define RF_CUDA_FIELDS(F, S)                                                   \
     F(S, U32, driver, REQUIRED, 0, 1000000, "13000 is 13.0; 0: none")          \
     F(S, U32, runtime, REQUIRED, 0, 1000000, "likewise")                       \
@@ -163,6 +200,7 @@
       "RLIMIT_MEMLOCK of ranks; null without a limit")                         \
     F(S, MAYBE, rdma, msg_rdma, 0, 0, "adapters for NCCL and NVSHMEM")         \
     F(S, LIST, gpus, msg_gpu, 0, 1024, "devices")                              \
+    F(S, MAYBE, topology, msg_topology, 0, 0, "places of NICs and GPUs")       \
     F(S, MAYBE, cuda, msg_cuda, 0, 0, "driver and runtime")                    \
     F(S, MAYBE, nccl, msg_nccl, 0, 0, "library")                               \
     F(S, TEXT, congestion_control, NULLABLE, 0, 63, "of TCP, the default")     \
@@ -503,6 +541,11 @@
     X(msg_nic, RF_NIC_FIELDS)                                                  \
     X(msg_gpu, RF_GPU_FIELDS)                                                  \
     X(msg_rdma, RF_RDMA_FIELDS)                                                \
+    X(msg_numa, RF_NUMA_FIELDS)                                                \
+    X(msg_pci, RF_PCI_FIELDS)                                                  \
+    X(msg_topology_nic, RF_TOPOLOGY_NIC_FIELDS)                                \
+    X(msg_topology_gpu, RF_TOPOLOGY_GPU_FIELDS)                                \
+    X(msg_topology, RF_TOPOLOGY_FIELDS)                                        \
     X(msg_cuda, RF_CUDA_FIELDS)                                                \
     X(msg_nccl, RF_NCCL_FIELDS)                                                \
     X(msg_memory_limit, RF_MEMORY_LIMIT_FIELDS)                                \

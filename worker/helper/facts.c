@@ -28,7 +28,9 @@
 #include "transport/method/method.h"
 #include "transport/method/module.h"
 #include "worker/helper/rdma.h"
+#include "worker/helper/topology.h"
 #include "worker/shared/process.h"
+#include "worker/shared/sysfs.h"
 
 /* A copy of external text, cleaned for JSON. */
 static char *clean_copy(const char *text)
@@ -47,30 +49,9 @@ static char *text_or_null(const char *text)
 /* The first line of a file, or NULL. */
 static char *first_line(const char *path)
 {
-    char line[256], *value = NULL;
-    FILE *file = fopen(path, "re");
-    if (file != NULL) {
-        if (fgets(line, sizeof(line), file) != NULL) {
-            line[strcspn(line, "\n")] = '\0';
-            value = clean_copy(line);
-        }
-        fclose(file);
-    }
-    return value;
-}
-
-static int64_t number_in(const char *path)
-{
-    char *text = first_line(path), *end;
-    int64_t value = RF_ABSENT_I64;
-    if (text != NULL) {
-        long number = strtol(text, &end, 10);
-        if (*end == '\0' && end != text && number >= 0) {
-            value = number;
-        }
-    }
-    free(text);
-    return value;
+    char line[256];
+    return rf_sysfs_line(line, sizeof(line), "%s", path) ? clean_copy(line)
+                                                         : NULL;
 }
 
 static char *cpu_model(void)
@@ -145,9 +126,7 @@ static uint32_t processors(void)
 
 static int64_t nic_number(const char *name, const char *what)
 {
-    char path[128];
-    snprintf(path, sizeof(path), "/sys/class/net/%.32s/%.32s", name, what);
-    return number_in(path);
+    return rf_sysfs_number("/sys/class/net/%.32s/%.32s", name, what);
 }
 
 static bool is_device(const char *name)
@@ -383,6 +362,7 @@ void rf_facts_collect(const struct rf_texts *untried,
     hello->memlock_bytes = rf_rdma_memlock();
     hello->rdma = rf_schema_new(&rf_msg_rdma_schema);
     rf_rdma_find("", hello->rdma);
+    hello->topology = rf_topology_find("", hello->gpus, hello->n_gpus);
     hello->congestion_control =
         first_line("/proc/sys/net/ipv4/tcp_congestion_control");
     list_environment(&hello->env);

@@ -2,6 +2,7 @@
 #include "coordinator/cluster/boot.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/bytes.h"
 #include "common/log.h"
@@ -52,6 +53,18 @@ static void fill_untried(const struct rf_config *config, struct rf_texts *out)
     }
 }
 
+static struct rf_msg_bind *make_bind(const struct rf_config *config,
+                                     uint32_t node)
+{
+    struct rf_msg_bind *bind = NULL;
+    if (strcmp(config->launch.bind, RF_BIND_NONE) != 0) {
+        bind = rf_schema_new(&rf_msg_bind_schema);
+        bind->to = rf_xstrdup(config->launch.bind);
+        bind->slots = config->slots[node];
+    }
+    return bind;
+}
+
 static void fill(const struct rf_boot_content *boot, struct rf_msg_boot *to)
 {
     fill_protocol(&to->protocol);
@@ -74,6 +87,7 @@ static void fill(const struct rf_boot_content *boot, struct rf_msg_boot *to)
     to->log_level = (uint32_t)rf_log_level();
     fill_env(boot->config->env, &to->env);
     fill_untried(boot->config, &to->untried);
+    to->bind = make_bind(boot->config, boot->node);
     to->reach_key = rf_xstrdup_or_null(boot->reach_key);
     to->shared = boot->shared;
 }

@@ -17,6 +17,7 @@
 #include "coordinator/config/paths.h"
 
 static const char *const methods[] = {"ssh", "local", "manual", "slurm", NULL};
+static const char *const binds[] = {RF_BIND_NONE, "numa", "core", NULL};
 
 static bool numeric_address(const char *text)
 {
@@ -51,6 +52,11 @@ static json_t *method_schema(void)
     return rf_schema_words(methods, NULL);
 }
 
+static json_t *bind_schema(void)
+{
+    return rf_schema_words(binds, NULL);
+}
+
 static json_t *env_schema(void)
 {
     return json_pack("{s:s, s:{s:s}, s:{s:s}, s:i}", "type", "object",
@@ -78,6 +84,7 @@ static const struct rf_config_field launch_fields[] = {
     {.key = "env", .schema = env_schema},
     {.key = "wrap", .schema = wrap_schema},
     {.key = "slurm", .schema = rf_slurm_schema},
+    {.key = "bind", .schema = bind_schema},
     {"parallel", RF_CONFIG_NUMBER, AT(parallel), 1, 1024},
     {"timeout_s", RF_CONFIG_NUMBER, AT(timeout_s), 1, 3600},
     {"known_hosts", RF_CONFIG_PATH, AT(known_hosts)},
@@ -225,8 +232,9 @@ static enum rf_status read_launch(const struct rf_jnode *root,
     struct rf_launch_config *how = &config->launch;
     const struct rf_jnode launch = rf_jnode_get(root, "launch");
     json_t *options = NULL; /* only checked; used outside a job */
-    unsigned method = 0;
+    unsigned method = 0, bind = 0;
     *how = (struct rf_launch_config){.method = methods[0],
+                                     .bind = binds[0],
                                      .worker = "refit-worker",
                                      .use_ssh_config = true,
                                      .parallel = 32,
@@ -236,10 +244,12 @@ static enum rf_status read_launch(const struct rf_jnode *root,
     }
     RF_TRY(rf_config_fields_read(launch_fields, &launch, config, how, err));
     RF_TRY(rf_jnode_choice(&launch, "method", methods, &method, err));
+    RF_TRY(rf_jnode_choice(&launch, "bind", binds, &bind, err));
     RF_TRY(read_env(&launch, config, err));
     RF_TRY(read_wrap(&launch, how, err));
     RF_TRY(rf_slurm_options(root, &options, err));
     how->method = methods[method];
+    how->bind = binds[bind];
     return strcmp(how->method, "slurm") == 0
                ? check_slurm_wrap(&launch, how, err)
                : RF_OK;
@@ -370,6 +380,7 @@ static json_t *launch_json(const struct rf_config *config)
     const struct rf_launch_config *how = &config->launch;
     json_t *out = rf_config_fields_write(launch_fields, how);
     json_object_set_new(out, "method", json_string(how->method));
+    json_object_set_new(out, "bind", json_string(how->bind));
     if (strcmp(how->method, "local") == 0 && strchr(how->worker, '/') != NULL) {
         char *path = rf_paths_absolute(".", how->worker);
         json_object_set_new(out, "worker", json_string(path));

@@ -204,8 +204,19 @@ static void keep_data_nics(json_t *nodes, bool devices)
     }
 }
 
-/* The fields of a part that can affect times; of `setup`, only the ways that
- * the method chose. A new reference, or NULL. */
+/* Of `setup` the ways that the method chose and where ranks were bound. */
+static json_t *part_of_setup(const json_t *setup)
+{
+    json_t *part = json_pack("{s:O?}", "registration",
+                             json_object_get(setup, "registration"));
+    const char *mode = rf_result_text(setup, "bind", "mode");
+    if (strcmp(mode, "-") != 0 && strcmp(mode, "none") != 0) {
+        json_object_set_new(part, "bind", json_string(mode));
+    }
+    return part;
+}
+
+/* The fields of a part that can affect times. A new reference, or NULL. */
 static json_t *part_of(const json_t *record, const char *name, bool devices)
 {
     const json_t *whole = json_object_get(record, name);
@@ -215,8 +226,7 @@ static json_t *part_of(const json_t *record, const char *name, bool devices)
     } else if (strcmp(name, "model") == 0) {
         part = rf_refit_model(whole);
     } else if (strcmp(name, "setup") == 0) {
-        part = json_pack("{s:O?}", "registration",
-                         json_object_get(whole, "registration"));
+        part = part_of_setup(whole);
     } else {
         part = json_deep_copy(whole);
     }

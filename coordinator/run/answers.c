@@ -74,6 +74,9 @@ enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
     facts->arena_bytes[RF_MEM_INFER] = prepared->arena_bytes.infer;
     facts->arena_bytes[RF_MEM_STAGE] = prepared->arena_bytes.stage;
     note_copies(prepared->copies, facts);
+    free(facts->cpus);
+    facts->cpus = rf_xstrdup_or_null(prepared->cpus);
+    facts->numa_node = prepared->numa_node;
     if (prepared->yardstick != NULL) {
         facts->yardstick = *prepared->yardstick;
     }

@@ -94,6 +94,7 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
     }
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
         rf_rank_log_free(&attempt->logs[r]);
+        free(attempt->ranks[r].cpus);
     }
     free_window(&attempt->traced_refit, rf_attempt_ranks(attempt));
     free_window(&attempt->traced_yardstick, rf_attempt_ranks(attempt));

@@ -84,6 +84,8 @@ struct rf_rank_facts {
     char copy_rule[16];         /* "": the method has only one way to copy */
     uint64_t engine_from_bytes; /* RF_ABSENT_U64: never */
     uint64_t engine_bytes, kernel_bytes;
+    char *cpus;         /* that it may use, as "0-3"; NULL: not known */
+    uint32_t numa_node; /* that has all of these; RF_ABSENT_U32: none */
     struct rf_msg_loaded loaded;       /* of a checkpoint; 0: nothing */
     struct rf_msg_yardstick yardstick; /* bytes of its part; 0: none */
 };

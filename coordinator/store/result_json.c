@@ -387,6 +387,45 @@ static json_t *copies_json(const struct rf_attempt *attempt)
     return list;
 }
 
+#define BOUND_RANK(M)                                                          \
+    M(COUNT, rank, REQUIRED, json_integer(r))                                  \
+    M(TEXT, cpus, REQUIRED, json_string(facts->cpus))                          \
+    M(COUNT, numa_node, NULLABLE,                                              \
+      facts->numa_node != RF_ABSENT_U32 ? json_integer(facts->numa_node)       \
+                                        : NULL)
+
+RF_MEMBERS_SCHEMA(bound_rank_schema, BOUND_RANK)
+
+/* What the kernel said. */
+static json_t *bound_ranks_json(const struct rf_attempt *attempt)
+{
+    json_t *ranks = json_array();
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        const struct rf_rank_facts *facts = &attempt->ranks[r];
+        if (facts->cpus != NULL) {
+            json_t *out = json_object();
+            BOUND_RANK(RF_PUT);
+            json_array_append_new(ranks, out);
+        }
+    }
+    return ranks;
+}
+
+#define BIND(M)                                                                \
+    M(TEXT, mode, REQUIRED, json_string(config->launch.bind))                  \
+    M(LIST(bound_rank_schema()), ranks, REQUIRED, bound_ranks_json(attempt))
+
+RF_MEMBERS_SCHEMA(bind_schema, BIND)
+
+/* Where ranks ran: as asked, and where. */
+static json_t *bind_json(const struct rf_attempt *attempt,
+                         const struct rf_config *config)
+{
+    json_t *out = json_object();
+    BIND(RF_PUT);
+    return out;
+}
+
 #define LOADED(M)                                                              \
     M(COUNT, bytes, REQUIRED, bytes_json(bytes))                               \
     M(COUNT, read_bytes, REQUIRED, bytes_json(read_bytes))                     \
@@ -458,6 +497,7 @@ static void put_phases(json_t *out, const struct rf_attempt *attempt)
     M(TEXT, over_tcp, OPTIONAL, text_json(attempt->registration.over_tcp))     \
     M(TEXT, unmapped, OPTIONAL, text_json(attempt->registration.unmapped))
 #define COPYING(M)                                                             \
+    M(OF(bind_schema()), bind, REQUIRED, bind_json(attempt, config))           \
     M(LIST(copies_schema()), copies, OPTIONAL, copies_json(attempt))           \
     M(OF(loaded_schema()), checkpoint, OPTIONAL, loaded_json(attempt))
 
@@ -473,7 +513,8 @@ static json_t *setup_schema(void)
     return out;
 }
 
-static json_t *setup_json(const struct rf_attempt *attempt)
+static json_t *setup_json(const struct rf_attempt *attempt,
+                          const struct rf_config *config)
 {
     int64_t plan = 0, open = 0;
     json_t *out = json_object();
@@ -671,7 +712,7 @@ static json_t *exported_json(const struct rf_attempt *attempt)
       scenario != NULL                                                         \
           ? schedule_json(scenario->schedule, scenario->config->node_names)    \
           : NULL)                                                              \
-    M(OF(setup_schema()), setup, REQUIRED, setup_json(attempt))                \
+    M(OF(setup_schema()), setup, REQUIRED, setup_json(attempt, run->config))   \
     M(OF(exported_schema()), export, OPTIONAL, exported_json(attempt))         \
     M(OF(rf_schema_as("iterations")), warmup_iterations, REQUIRED,             \
       iterations_json(attempt, true))                                          \

@@ -50,6 +50,10 @@
     F(S, TEXT, exported, OPTIONAL, 1, RF_MSG_TEXT_MAX,                         \
       "the one of these that `--export` names: made where it is missing")
 
+#define RF_BIND_FIELDS(F, S)                                                   \
+    F(S, TEXT, to, REQUIRED, 1, 15, "`numa` or `core`")                        \
+    F(S, U32, slots, REQUIRED, 1, 1024, "of this node")
+
 #define RF_BOOT_FIELDS(F, S)                                                   \
     F(S, U64S, protocol, REQUIRED, 2, 255, "oldest and newest version")        \
     F(S, TEXT, run_id, REQUIRED, 1, 64, "the run's, hexadecimal")              \
@@ -70,6 +74,8 @@
       "folders that nodes must share (method `disk`, `--export`)")             \
     F(S, TEXTS, untried, OPTIONAL, 4, 64,                                      \
       "methods that no scenario uses and that are slow to try")                \
+    F(S, MAYBE, bind, msg_bind, 0, 0,                                          \
+      "where ranks run (`launch.bind`); absent: where the agent may")          \
     F(S, SECRET, reach_key, OPTIONAL, 64, 64,                                  \
       "other nodes will try to reach this one with this key, 32 bytes in "     \
       "hexadecimal")
@@ -346,6 +352,9 @@
       "of rank 0: UCX's ways between ranks that are TCP alone")                \
     F(S, TEXT, unmapped, OPTIONAL, 1, 1023,                                    \
       "of rank 0: UCX's way inside a node, for lack of room in shared memory") \
+    F(S, TEXT, cpus, OPTIONAL, 1, RF_MSG_TEXT_MAX,                             \
+      "processors that the rank may use, such as `0-3,8`")                     \
+    F(S, U32, numa_node, OPTIONAL, 0, 65535, "that has all of these")          \
     F(S, PART, arena_bytes, msg_arena_bytes, 0, 0, "memory for weights")       \
     F(S, MAYBE, copies, msg_copy_ways, 0, 0,                                   \
       "method ipc: which way its copies go")                                   \
@@ -538,6 +547,7 @@
     X(msg_candidate, RF_CANDIDATE_FIELDS)                                      \
     X(msg_boot_limits, RF_BOOT_LIMITS_FIELDS)                                  \
     X(msg_shared, RF_SHARED_FIELDS)                                            \
+    X(msg_bind, RF_BIND_FIELDS)                                                \
     X(msg_nic, RF_NIC_FIELDS)                                                  \
     X(msg_gpu, RF_GPU_FIELDS)                                                  \
     X(msg_rdma, RF_RDMA_FIELDS)                                                \

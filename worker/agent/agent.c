@@ -25,6 +25,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "transport/net/loop.h"
+#include "worker/agent/bind.h"
 #include "worker/agent/folder_signs.h"
 #include "worker/agent/join.h"
 #include "worker/agent/ucx_device.h"
@@ -420,9 +421,28 @@ static void connect_back(struct agent *agent)
                       &control_ops, on_joined, agent);
 }
 
+/* Finds the processors of each slot; nothing to do without `launch.bind`. */
+static enum rf_status bind_slots(struct agent *agent, struct rf_err *err)
+{
+    cpu_set_t allowed;
+    const struct rf_bind_how how = {.root = "",
+                                    .allowed = &allowed,
+                                    .bind = agent->boot.message.bind,
+                                    .where = agent->facts.topology};
+    if (how.bind == NULL) {
+        return RF_OK;
+    }
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+        return rf_err_errno(err, RF_ERR_UNSUPPORTED, errno,
+                            "$.launch.bind: sched_getaffinity");
+    }
+    return rf_bind_slots(&how, &agent->slot_cpus, err);
+}
+
 static void on_surveyed(struct rf_msg *answer, const char *why, void *data)
 {
     struct agent *agent = data;
+    struct rf_err err = {.text = ""};
     agent->survey = NULL;
     if (answer == NULL) {
         rf_agent_refuse(agent, why);
@@ -430,6 +450,10 @@ static void on_surveyed(struct rf_msg *answer, const char *why, void *data)
     }
     agent->facts = answer->hello;
     rf_schema_init(&rf_msg_hello_schema, &answer->hello);
+    if (bind_slots(agent, &err) != RF_OK) {
+        rf_agent_refuse(agent, err.text);
+        return;
+    }
     if (agent->control != NULL) {
         send_hello(agent);
     } else {
@@ -754,6 +778,7 @@ int rf_agent_run(struct rf_agent_options *options)
         rf_folders_remove(rf_agent_exported(&agent), agent.export_old);
     }
     rf_process_environment_free(agent.environment);
+    free(agent.slot_cpus);
     rf_schema_free(&rf_msg_hello_schema, &agent.facts);
     rf_boot_free(&agent.boot);
     rf_agent_forget_waiting(&agent);

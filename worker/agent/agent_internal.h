@@ -3,6 +3,7 @@
 #define RF_WORKER_AGENT_AGENT_INTERNAL_H
 
 #include <arpa/inet.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <uv.h>
@@ -75,9 +76,10 @@ struct agent_output {
 struct agent_rank {
     struct agent *agent;
     uint32_t rank;
-    pid_t pid;            /* 0: failed to start */
-    struct rf_conn *conn; /* NULL once closed */
-    int64_t unheard_ns;   /* when its connection closed */
+    const cpu_set_t *cpus; /* of its slot; NULL: not bound */
+    pid_t pid;             /* 0: failed to start */
+    struct rf_conn *conn;  /* NULL once closed */
+    int64_t unheard_ns;    /* when its connection closed */
     struct agent_output output;
     unsigned handles; /* open connection and poll handles */
     bool exited;
@@ -124,6 +126,7 @@ struct agent {
     struct rf_clock_offset clock;
 
     char **environment;        /* of ranks */
+    cpu_set_t *slot_cpus;      /* by slot; NULL: ranks are not bound */
     struct rf_helper *survey;  /* NULL: none in progress */
     struct rf_msg_hello facts; /* its result, until HELLO is sent */
     struct rf_helper *inspect; /* NULL: none in progress */

@@ -61,7 +61,8 @@ static enum rf_status spawn(struct agent_rank *rank,
                            .argv = argv,
                            .environment = agent->environment,
                            .control_fd = streams->control[1],
-                           .output_fd = streams->output[1]};
+                           .output_fd = streams->output[1],
+                           .cpus = rank->cpus};
     snprintf(text[0], sizeof(text[0]), "%" PRIu32, rank->rank);
     snprintf(text[1], sizeof(text[1]), "%d", (int)getpid());
     snprintf(text[2], sizeof(text[2]), "%" PRIu32, limits->lease_dead_ms);
@@ -122,6 +123,7 @@ static void list_ranks(struct agent *agent, const struct rf_world *world)
 {
     size_t capacity = 0;
     for (uint32_t r = 0; r < world->n_ranks; r++) {
+        const uint32_t slot = world->ranks[r].slot;
         struct agent_rank *rank;
         if (world->ranks[r].node != agent->boot.message.node) {
             continue;
@@ -130,6 +132,10 @@ static void list_ranks(struct agent *agent, const struct rf_world *world)
         rank->agent = agent;
         rank->rank = r;
         rank->output.fd = -1;
+        if (agent->slot_cpus != NULL &&
+            slot < agent->boot.message.bind->slots) {
+            rank->cpus = &agent->slot_cpus[slot];
+        }
         RF_PUSH(agent->ranks, agent->n_ranks, capacity, rank);
     }
 }

@@ -23,6 +23,7 @@
 #include "transport/delta/delta_choice.h"
 #include "transport/delta/delta_zstd.h"
 #include "worker/content/memory_host.h"
+#include "worker/shared/cpus.h"
 
 static uint64_t shared_bytes(const struct rf_arena *arena)
 {
@@ -511,6 +512,16 @@ static char *copy_if_any(const char *text)
     return text[0] != '\0' ? rf_xstrdup(text) : NULL;
 }
 
+/* Where this thread may run, as the kernel says. */
+static void describe_cpus(struct rf_msg_prepared *out)
+{
+    cpu_set_t cpus;
+    if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0) {
+        out->cpus = rf_cpus_text(&cpus);
+        out->numa_node = rf_cpus_node_of("", &cpus);
+    }
+}
+
 static struct rf_msg_prepared *
 describe_preparation(const struct rf_rank_attempt *attempt,
                      const struct agreement *agreement, int64_t open_ns,
@@ -528,6 +539,7 @@ describe_preparation(const struct rf_rank_attempt *attempt,
         out->over_tcp = copy_if_any(attempt->registration.over_tcp);
         out->unmapped = copy_if_any(attempt->registration.unmapped);
     }
+    describe_cpus(out);
     out->arena_bytes.train = arenas[RF_MEM_TRAIN].bytes;
     out->arena_bytes.infer = arenas[RF_MEM_INFER].bytes;
     out->arena_bytes.stage = arenas[RF_MEM_STAGE].bytes;

@@ -79,3 +79,40 @@ size_t rf_cpus_nodes(const char *root, const cpu_set_t *among,
     }
     return n;
 }
+
+uint32_t rf_cpus_node_of(const char *root, const cpu_set_t *cpus)
+{
+    struct rf_numa_node *nodes;
+    const size_t n = rf_cpus_nodes(root, cpus, &nodes);
+    const uint32_t number = n == 1 && CPU_EQUAL(&nodes[0].cpus, cpus)
+                                ? nodes[0].number
+                                : RF_ABSENT_U32;
+    free(nodes);
+    return number;
+}
+
+size_t rf_cpus_cores(const char *root, const cpu_set_t *cpus, cpu_set_t **out)
+{
+    cpu_set_t left = *cpus;
+    size_t n = 0, capacity = 0;
+    *out = NULL;
+    for (size_t i = 0; i < CPU_SETSIZE; i++) {
+        char list[LIST_SIZE];
+        cpu_set_t core;
+        if (!CPU_ISSET(i, &left)) {
+            continue;
+        }
+        rf_sysfs_line(
+            list, sizeof(list),
+            "%s/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list",
+            root, i);
+        if (!rf_cpus_read(list, &core) || !CPU_ISSET(i, &core)) {
+            CPU_ZERO(&core);
+            CPU_SET(i, &core);
+        }
+        CPU_AND(&core, &core, &left);
+        CPU_XOR(&left, &left, &core);
+        RF_PUSH(*out, n, capacity, core);
+    }
+    return n;
+}

@@ -1,4 +1,4 @@
-/* Sets of processors: their text, and how NUMA nodes divide them. The
+/* Sets of processors: their text, and how cores and NUMA nodes divide them. The
  * kernel's files are read below `root` ("" for this machine). Processors beyond
  * CPU_SETSIZE (1024) are left out. */
 #ifndef RF_WORKER_SHARED_CPUS_H
@@ -25,5 +25,13 @@ struct rf_numa_node {
  * caller frees *out. */
 size_t rf_cpus_nodes(const char *root, const cpu_set_t *among,
                      struct rf_numa_node **out);
+
+/* The number of the node that has all of `cpus`; RF_ABSENT_U32: none. */
+uint32_t rf_cpus_node_of(const char *root, const cpu_set_t *cpus);
+
+/* Divides `cpus` into cores, in order of their first processors: all hardware
+ * threads of a core are one set. Without files about cores each processor is
+ * one. Returns how many; the caller frees *out. */
+size_t rf_cpus_cores(const char *root, const cpu_set_t *cpus, cpu_set_t **out);
 
 #endif

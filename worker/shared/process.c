@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -171,8 +172,8 @@ static int add_descriptors(posix_spawn_file_actions_t *actions,
     return failed;
 }
 
-enum rf_status rf_process_spawn(const struct rf_spawn *how, pid_t *out,
-                                struct rf_err *err)
+static enum rf_status spawn(const struct rf_spawn *how, pid_t *out,
+                            struct rf_err *err)
 {
     posix_spawn_file_actions_t actions;
     pid_t pid = -1;
@@ -190,6 +191,24 @@ enum rf_status rf_process_spawn(const struct rf_spawn *how, pid_t *out,
     }
     *out = pid;
     return RF_OK;
+}
+
+enum rf_status rf_process_spawn(const struct rf_spawn *how, pid_t *out,
+                                struct rf_err *err)
+{
+    cpu_set_t own;
+    enum rf_status status;
+    if (how->cpus == NULL) {
+        return spawn(how, out, err);
+    }
+    if (sched_getaffinity(0, sizeof(own), &own) != 0 ||
+        sched_setaffinity(0, sizeof(*how->cpus), how->cpus) != 0) {
+        return rf_err_errno(err, RF_ERR_LAUNCH, errno,
+                            "cannot run on the processors of $.launch.bind");
+    }
+    status = spawn(how, out, err);
+    sched_setaffinity(0, sizeof(own), &own);
+    return status;
 }
 
 int64_t rf_process_start_ticks(void)

@@ -2,6 +2,7 @@
 #ifndef RF_WORKER_SHARED_PROCESS_H
 #define RF_WORKER_SHARED_PROCESS_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,12 +43,14 @@ struct rf_spawn {
     const char *program;
     const char *const *argv;
     char *const *environment;
-    int control_fd; /* becomes descriptor 3 */
-    int output_fd;  /* becomes standard output and error */
+    int control_fd;        /* becomes descriptor 3 */
+    int output_fd;         /* becomes standard output and error */
+    const cpu_set_t *cpus; /* where it runs; NULL: where this process may */
 };
 
 /* Starts a process as leader of its own session, with standard input from
- * /dev/null and no descriptors but those named. */
+ * /dev/null and no descriptors but those named. For the time of the start the
+ * calling thread runs on `cpus`, which the process inherits. */
 enum rf_status rf_process_spawn(const struct rf_spawn *how, pid_t *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 

@@ -26,6 +26,7 @@ struct rf_node_config {
 };
 
 #define RF_LAUNCH_WRAP_MAX 32 /* words */
+#define RF_BIND_NONE "none"
 
 struct rf_launch_config {
     const char *method; /* "ssh", "local", "manual", "slurm" */
@@ -37,6 +38,7 @@ struct rf_launch_config {
     const char *ssh_config;  /* file, NULL: ssh's own */
     bool use_ssh_config;
     bool accept_new;    /* add unknown host keys instead of refusing */
+    const char *bind;   /* RF_BIND_NONE, "numa", "core": where ranks run */
     bool deploy;        /* copy the worker over SFTP first */
     uint32_t parallel;  /* starts in progress at once */
     uint32_t timeout_s; /* from the start of a node's turn until its stream

@@ -202,7 +202,8 @@ static void setup(void)
         .n_nodes = 1,
         .nodes = &settings,
         .control = {.address = address},
-        .launch = {.method = "test", .worker = "w", .timeout_s = 30}};
+        .launch = {
+            .method = "test", .worker = "w", .bind = "none", .timeout_s = 30}};
     rf_pauses_begin(&pauses, clock_now());
     node = rf_node_create(&options, &ops, NULL);
 }

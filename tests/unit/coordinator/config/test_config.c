@@ -57,6 +57,7 @@ TEST(test_config_fills_in_defaults)
     ck_assert(config->launch.use_ssh_config);
     ck_assert(!config->launch.accept_new);
     ck_assert(!config->launch.deploy);
+    ck_assert_str_eq(config->launch.bind, "none");
     ck_assert_str_eq(config->control.address, "auto");
     ck_assert_uint_eq(config->n_nodes, 1);
     ck_assert_uint_eq(config->slots[0], 4);
@@ -67,7 +68,8 @@ TEST(test_config_reads_nodes_launch_and_control)
 {
     AUTO(rf_config) *config = read_good(FILE_WITH(
         "'launch': {'method': 'local', 'env': {'A_1': 'x'}, 'known_hosts': "
-        "'kh', 'deploy': true, 'timeout_s': 5}, 'control': {'address': "
+        "'kh', 'deploy': true, 'bind': 'core', 'timeout_s': 5}, 'control': "
+        "{'address': "
         "'10.0.0.1', 'port_range': [7000, 7010]}, 'nodes': [{'host': 'a', "
         "'slots': 1, 'port': 2222, 'user': 'rl', 'identity': '/k', 'address': "
         "'10.1.0.1', 'hostname': 'a.example', 'host_key_sha256': '" FINGERPRINT
@@ -76,6 +78,7 @@ TEST(test_config_reads_nodes_launch_and_control)
     const struct rf_node_config *node = &config->nodes[0];
     ck_assert_str_eq(config->launch.known_hosts, "dir/kh");
     ck_assert(config->launch.deploy);
+    ck_assert_str_eq(config->launch.bind, "core");
     ck_assert_uint_eq(config->launch.timeout_s, 5);
     ck_assert_uint_eq(rf_config_join_limit_s(config), 370);
     ck_assert_uint_eq(config->control.port_first, 7000);
@@ -259,6 +262,8 @@ static const struct {
      "$.nodes[0].host_key_sha256", "fingerprint"},
     {FILE_WITH("'launch': {'method': 'rsh'}, " NODES, SCENARIO),
      "$.launch.method", "one of"},
+    {FILE_WITH("'launch': {'bind': 'socket'}, " NODES, SCENARIO),
+     "$.launch.bind", "one of"},
     {FILE_WITH("'launch': {'slurm': {'nodes': 1}}, " NODES, SCENARIO),
      "$.launch.slurm", "nodes"},
     {FILE_WITH("'launch': {'slurm': {'options': '-N2'}}, " NODES, SCENARIO),

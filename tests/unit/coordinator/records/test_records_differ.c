@@ -14,6 +14,10 @@
     "{'environment': [{'host': 'a', 'address': 'fd00:0::1', 'nics': [" nics    \
     "]}]}"
 
+#define BOUND(mode, cpus)                                                      \
+    "{'setup': {'bind': {'mode': '" mode "', 'ranks': [{'rank': 0, "           \
+    "'cpus': '" cpus "'}]}}}"
+
 static const struct {
     const char *a, *b;
     const char *says; /* NULL: they are of one machine */
@@ -35,10 +39,13 @@ static const struct {
     {NODE(DEVICE("ib0", "10.0.0.1", "1")),
      NODE(DEVICE("ib0", "10.0.0.2", "1") ", " DEVICE("ib0", "fe80::1", "1")),
      NULL},
+    /* where ranks were bound counts, not what they may use when they were not */
+    {BOUND("core", "0"), BOUND("core", "1"), NULL},
+    {BOUND("core", "0"), BOUND("numa", "0"), "setup.bind"},
+    {"{'setup': {'rank_plan_ms': 1}}", BOUND("none", "0"), NULL},
 };
 
-LOOP_TEST(test_records_differ_by_interfaces_that_carry_data,
-          RF_ARRAY_SIZE(pairs))
+LOOP_TEST(test_records_differ_by_what_bears_on_times, RF_ARRAY_SIZE(pairs))
 {
     json_auto_t *a = json_loads(Q(pairs[_i].a), 0, NULL);
     json_auto_t *b = json_loads(Q(pairs[_i].b), 0, NULL);

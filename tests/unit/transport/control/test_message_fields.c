@@ -26,7 +26,8 @@ static const struct {
      "\"b\"}, \"limits\": {\"lease_period_ms\": 1, \"lease_dead_ms\": 2, "
      "\"connect_back_ms\": 3, \"abort_grace_ms\": 4, \"term_grace_ms\": 5}, "
      "\"shared\": {\"token\": \"c0ffee\", \"nodes\": 4, \"folders\": "
-     "[\"/mnt\"]}, \"reach_key\": \"" HEX64 "\"}"},
+     "[\"/mnt\"]}, \"bind\": {\"to\": \"core\", \"slots\": 8}, "
+     "\"reach_key\": \"" HEX64 "\"}"},
     {RF_MSG_HELLO,
      "{\"protocol\": [2, 2], \"node\": 3, \"version\": \"1.0\", \"build\": "
      "\"b\", \"control\": \"tcp\", \"candidate\": \"10.0.0.1:4\", "
@@ -87,7 +88,7 @@ static const struct {
      "\"ranks\": [{\"rank\": 0, \"ok\": true, "
      "\"prepared\": {\"plan_digest\": \"p\", \"schedule_digest\": \"s\", "
      "\"plan_ms\": 1.5, \"open_ms\": 2.5, \"connect_ms\": 3.5, "
-     "\"arena_bytes\": {\"train\": 1, "
+     "\"cpus\": \"0-3\", \"numa_node\": 0, \"arena_bytes\": {\"train\": 1, "
      "\"infer\": 2, \"stage\": 3}, \"copies\": {\"rule\": \"measured\", "
      "\"engine_from_bytes\": 1, \"engine_bytes\": 2, \"kernel_bytes\": 3}}, "
      "\"probed\": {\"gbytes_per_s\": 1.5, "

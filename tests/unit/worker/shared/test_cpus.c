@@ -5,6 +5,7 @@
 #include "common/compiler.h"
 #include "tests/lib/fake_sysfs.h"
 #include "tests/unit/unit.h"
+#include "transport/control/schema.h"
 #include "worker/shared/cpus.h"
 
 static cpu_set_t set_of(const char *text)
@@ -53,7 +54,8 @@ FIXTURE(NULL, fake_sysfs_remove)
 TEST(test_numa_nodes_have_the_processors_that_may_be_used)
 {
     const char *root = fake_sysfs("dgx");
-    const cpu_set_t some = set_of("0-1,55-57,300"), none = set_of("300");
+    const cpu_set_t some = set_of("0-1,55-57,300"), first = set_of("0-55"),
+                    none = set_of("300"), both = set_of("55,300");
     AUTO_FREE struct rf_numa_node *nodes = NULL;
     struct rf_numa_node *empty;
     ck_assert_uint_eq(rf_cpus_nodes(root, &some, &nodes), 2);
@@ -63,6 +65,9 @@ TEST(test_numa_nodes_have_the_processors_that_may_be_used)
     ASSERT_CPUS(&nodes[1].cpus, "56-57");
     ck_assert_uint_eq(rf_cpus_nodes(root, &none, &empty), 0);
     ck_assert_ptr_null(empty);
+    ck_assert_uint_eq(rf_cpus_node_of(root, &first), 0);
+    ck_assert_uint_eq(rf_cpus_node_of(root, &some), RF_ABSENT_U32);
+    ck_assert_uint_eq(rf_cpus_node_of(root, &both), RF_ABSENT_U32);
 }
 
 TEST(test_machines_without_nodes_have_none)
@@ -71,4 +76,28 @@ TEST(test_machines_without_nodes_have_none)
     const cpu_set_t some = set_of("0-3");
     struct rf_numa_node *nodes;
     ck_assert_uint_eq(rf_cpus_nodes(root, &some, &nodes), 0);
+    ck_assert_uint_eq(rf_cpus_node_of(root, &some), RF_ABSENT_U32);
+}
+
+static const struct {
+    const char *machine, *cpus, *cores[7];
+} machines[] = {
+    {"laptop", "0-7", {"0-1", "2-3", "4", "5", "6", "7"}},
+    {"laptop", "1-2,7", {"1", "2", "7"}},
+    {"dgx", "0-1,112,167", {"0,112", "1", "167"}},
+    {"vm", "0-2", {"0", "1", "2"}},
+};
+
+LOOP_TEST(test_cores_have_all_their_threads_that_may_be_used,
+          RF_ARRAY_SIZE(machines))
+{
+    const cpu_set_t cpus = set_of(machines[_i].cpus);
+    AUTO_FREE cpu_set_t *cores = NULL;
+    const size_t n =
+        rf_cpus_cores(fake_sysfs(machines[_i].machine), &cpus, &cores);
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_ptr_nonnull(machines[_i].cores[i]);
+        ASSERT_CPUS(&cores[i], machines[_i].cores[i]);
+    }
+    ck_assert_ptr_null(machines[_i].cores[n]);
 }

@@ -91,6 +91,30 @@ TEST(test_a_program_that_is_missing_is_an_error)
     assert_says(err.text, "/nonexistent/program");
 }
 
+/* The last processor that a set has room for: no machine of today has it. */
+TEST(test_processors_that_cannot_be_used_are_an_error)
+{
+    const char *argv[] = {"true", NULL};
+    char *environment[] = {NULL};
+    cpu_set_t cpus, own, after;
+    struct rf_spawn how = {.program = "/bin/true",
+                           .argv = argv,
+                           .environment = environment,
+                           .control_fd = 0,
+                           .output_fd = 1,
+                           .cpus = &cpus};
+    struct rf_err err;
+    pid_t pid = 77;
+    CPU_ZERO(&cpus);
+    CPU_SET(CPU_SETSIZE - 1, &cpus);
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(own), &own), 0);
+    ck_assert_int_eq(rf_process_spawn(&how, &pid, &err), RF_ERR_LAUNCH);
+    ck_assert_int_eq(pid, 77);
+    assert_says(err.text, "$.launch.bind");
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(after), &after), 0);
+    ck_assert(CPU_EQUAL(&own, &after));
+}
+
 /* The descriptors of a process below 32, as a sum of 2^n. */
 static unsigned open_descriptors(pid_t pid)
 {

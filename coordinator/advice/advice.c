@@ -59,6 +59,7 @@ static const struct rule {
     {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_no_verbs},
     {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_no_peermem},
     {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_low_memlock},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_far_nics},
 };
 
 static const char *about(enum subject subject,

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/bytes.h"
 #include "common/mem.h"
@@ -196,4 +197,56 @@ char *rf_advice_rule_low_memlock(const struct rf_advice_view *view)
         "memlock=-1)",
         view->host, rf_format_bytes(hello->memlock_bytes, limit, sizeof(limit)),
         view->scenario->spec->method);
+}
+
+static const struct rf_msg_topology_nic *
+find_nic(const struct rf_msg_topology *topology, const char *name)
+{
+    size_t i = 0;
+    while (i < topology->n_nics && strcmp(topology->nics[i].name, name) != 0) {
+        i++;
+    }
+    return i < topology->n_nics ? &topology->nics[i] : NULL;
+}
+
+/* Whether GPU and nearest NICs are known to be on different NUMA nodes. */
+static bool is_far(const struct rf_msg_topology *topology,
+                   const struct rf_msg_topology_gpu *gpu)
+{
+    const uint32_t own = gpu->pci.numa_node;
+    bool far = own != RF_ABSENT_U32 && gpu->nearest_nics.n > 0;
+    for (size_t i = 0; i < gpu->nearest_nics.n; i++) {
+        const struct rf_msg_topology_nic *nic =
+            find_nic(topology, gpu->nearest_nics.list[i]);
+        far = far && nic != NULL && nic->pci.numa_node != RF_ABSENT_U32 &&
+              nic->pci.numa_node != own;
+    }
+    return far;
+}
+
+char *rf_advice_rule_far_nics(const struct rf_advice_view *view)
+{
+    const struct rf_msg_topology *topology = view->hello->topology;
+    char *list = NULL, *text = NULL;
+    uint32_t n = 0;
+    if (!crosses(view) || topology == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < topology->n_gpus; i++) {
+        const struct rf_msg_topology_gpu *gpu = &topology->gpus[i];
+        if (gpu->index < view->config->slots[view->node] &&
+            is_far(topology, gpu)) {
+            rf_text_add(&list, ", ", "%" PRIu32, gpu->index);
+            n++;
+        }
+    }
+    if (list != NULL) {
+        text = rf_xasprintf(
+            "GPU%s %s of %s: the nearest NIC is on another NUMA node, so bytes "
+            "to other nodes cross between processors, which may be slower; use "
+            "GPUs beside a NIC (CUDA_VISIBLE_DEVICES in launch.env)",
+            n == 1 ? "" : "s", list, view->host);
+    }
+    free(list);
+    return text;
 }

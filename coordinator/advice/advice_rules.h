@@ -58,6 +58,8 @@ char *rf_advice_rule_no_adapter(const struct rf_advice_view *view);
 char *rf_advice_rule_no_verbs(const struct rf_advice_view *view);
 char *rf_advice_rule_no_peermem(const struct rf_advice_view *view);
 char *rf_advice_rule_low_memlock(const struct rf_advice_view *view);
+/* The NICs nearest to a GPU are on another NUMA node. */
+char *rf_advice_rule_far_nics(const struct rf_advice_view *view);
 
 /* The first node on the same machine as `node`; `node` if there is none. */
 uint32_t rf_advice_rule_machine(const struct rf_msg_hello *const *hellos,

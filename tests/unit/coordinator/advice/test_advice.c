@@ -569,6 +569,16 @@ LOOP_TEST(test_advice_about_a_scenario_on_the_nodes, RF_ARRAY_SIZE(fit_cases))
 #define MEMLOCK(bytes, adapters)                                               \
     "{'methods': {'nccl': null}, 'memlock_bytes': " bytes                      \
     ", 'rdma': {'adapters': " adapters ", 'verbs': true, 'peermem': true}}"
+#define NIC_AT(name, numa)                                                     \
+    "{'name': '" name "', 'interfaces': [], 'pci': {'path': '" name            \
+    "', 'numa_node': " numa "}}"
+/* The GPUs of both slots on node 1, with NICs `a` and `b`. */
+#define PLACED(near, a, b)                                                     \
+    "{'methods': {'nccl': null}, 'rdma': {'adapters': 2, 'verbs': true, "      \
+    "'peermem': true}, 'topology': {'nics': [" NIC_AT("a", a) ", " NIC_AT(     \
+        "b", b) "], 'gpus': [{'index': 0, 'pci': {'path': 'p', 'numa_node': "  \
+                "1}, 'nearest_nics': " near "}, {'index': 1, 'pci': {'path': " \
+                "'q', 'numa_node': 1}, 'nearest_nics': ['a']}]}}"
 #define FINE GPUS("", "")
 
 static const struct {
@@ -618,6 +628,14 @@ static const struct {
     {NCCL, MEMLOCK("17179869184", "1"), RF_ADVICE_WARNING, "", false},
     {NCCL, MEMLOCK("65536", "0"), RF_ADVICE_WARNING, "", false},
     {NCCL_ON_A, MEMLOCK("65536", "1"), RF_ADVICE_WARNING, "", false},
+    {NCCL, PLACED("['a', 'b']", "0", "0"), RF_ADVICE_WARNING,
+     "GPUs 0, 1 of a: the nearest NIC is on another NUMA node", true},
+    {NCCL, PLACED("['a', 'b']", "0", "1"), RF_ADVICE_WARNING,
+     "GPU 1 of a: the nearest NIC is on another NUMA node", true},
+    {NCCL, PLACED("['a', 'b']", "1", "1"), RF_ADVICE_WARNING, "", false},
+    {NCCL, PLACED("['b']", "null", "null"), RF_ADVICE_WARNING, "", false},
+    {NCCL, PLACED("[]", "1", "0"), RF_ADVICE_WARNING, "", false},
+    {NCCL_ON_A, PLACED("['a', 'b']", "0", "0"), RF_ADVICE_WARNING, "", false},
 };
 
 LOOP_TEST(test_advice_about_gpus_and_adapters, RF_ARRAY_SIZE(gpu_cases))

@@ -31,6 +31,7 @@ struct rf_cli {
     const char *demo;   /* size of --demo, or NULL */
     const char *alpa;   /* file of --alpa; "": standard output; NULL: not
                            given */
+    bool nccl_tests;    /* --nccl-tests */
     bool dry_run, json, full;
     bool explain; /* --explain of --demo */
     bool print;   /* --print of megatron */

@@ -50,6 +50,8 @@
       "benchmark, or write them to FILE")                                      \
     X(ARTIFACT, "artifact", "DIR", RF_AT(artifact),                            \
       "pack the results with all that reruns need into the new folder DIR")    \
+    X(NCCL_TESTS, "nccl-tests", NULL, RF_AT(nccl_tests),                       \
+      "print results as JSON, under the names that nccl-tests has in its")     \
     X(DROP_CONSTANT, "drop-constant", NULL, RF_AT(drop_constant),              \
       "print columns with the same value in every row once, below")            \
     X(POOL, "pool", NULL, RF_AT(pool),                                         \

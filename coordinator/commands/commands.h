@@ -54,7 +54,8 @@
       .example = "report results --html report.html",                          \
       .options = RF_OPTS_PRINT | RF_OPT(CSV) | RF_OPT(LATEX) |                 \
                  RF_OPT(MARKDOWN) | RF_OPT(HTML) | RF_OPT(FIGURES) |           \
-                 RF_OPT(ALPA) | RF_OPT(ARTIFACT) | RF_OPT(DROP_CONSTANT) |     \
+                 RF_OPT(ALPA) | RF_OPT(ARTIFACT) | RF_OPT(NCCL_TESTS) |        \
+                 RF_OPT(DROP_CONSTANT) |                                       \
                  RF_OPT(POOL) | RF_OPT(REFERENCE) | RF_OPT(THRESHOLD))         \
     X(COMPARE, compare, .operands = {"REFERENCE_DIR NEW_DIR"}, .least = 2,     \
       .most = 2, .help = "compare two sets of results; find regressions",      \

@@ -19,6 +19,7 @@
 #include "coordinator/reports/report_alpa.h"
 #include "coordinator/reports/report_html.h"
 #include "coordinator/reports/report_json.h"
+#include "coordinator/reports/report_nccl_tests.h"
 
 /* The page with its figures, or with the reason that it has none. */
 static enum rf_status store_page(const char *path,
@@ -164,6 +165,20 @@ static enum rf_status write_artifact(const char *path,
     return status;
 }
 
+/* The others for programs, likewise. */
+static enum rf_status print_nccl_tests(const struct rf_result_set *set,
+                                       struct rf_err *err)
+{
+    json_t *document = rf_report_nccl_tests(set);
+    if (json_array_size(json_object_get(document, "results")) == 0) {
+        json_decref(document);
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "--nccl-tests: no result is ok and has times");
+    }
+    rf_json_out(document, stdout);
+    return RF_OK;
+}
+
 static enum rf_status print_report(const struct rf_cli *cli,
                                    const struct rf_result_set *set,
                                    struct rf_err *err)
@@ -174,6 +189,8 @@ static enum rf_status print_report(const struct rf_cli *cli,
         return write_alpa(cli->alpa, set, err);
     } else if (cli->artifact != NULL) {
         return write_artifact(cli->artifact, set, err);
+    } else if (cli->nccl_tests) {
+        return print_nccl_tests(set, err);
     } else if (cli->figures != NULL || cli->html != NULL) {
         return draw(cli, set, err);
     } else {

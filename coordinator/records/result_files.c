@@ -406,6 +406,13 @@ bool rf_result_set_has_runs(const struct rf_result_set *set)
     return false;
 }
 
+json_t *rf_result_set_title(const struct rf_result_set *set, size_t i)
+{
+    const bool runs = rf_result_set_has_runs(set);
+    return json_sprintf("%s%s%s", runs ? set->files[i].run : "",
+                        runs ? "/" : "", set->files[i].name);
+}
+
 void rf_result_set_free(struct rf_result_set *set)
 {
     for (size_t i = 0; i < set->n; i++) {

@@ -61,6 +61,11 @@ void rf_result_file_free(struct rf_result_file *file);
 
 /* Whether the results come from more than one run. */
 bool rf_result_set_has_runs(const struct rf_result_set *set);
+
+/* What tells result `i` from the others in other programs' formats: its
+ * scenario, with the run and "/" before it if there are several runs. A new
+ * reference. */
+json_t *rf_result_set_title(const struct rf_result_set *set, size_t i);
 void rf_result_set_free(struct rf_result_set *set);
 
 #endif

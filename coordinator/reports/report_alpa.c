@@ -247,16 +247,13 @@ json_t *rf_report_alpa_entry(const json_t *result, struct rf_err *err)
 
 json_t *rf_report_alpa(const struct rf_result_set *set)
 {
-    const bool runs = rf_result_set_has_runs(set);
     json_t *out = json_array();
     for (size_t i = 0; i < set->n; i++) {
         const struct rf_result_file *file = &set->files[i];
         struct rf_err why = {0};
         json_t *entry = rf_report_alpa_entry(file->result, &why);
         if (entry != NULL) {
-            json_object_set_new(entry, "name",
-                                json_sprintf("%s%s%s", runs ? file->run : "",
-                                             runs ? "/" : "", file->name));
+            json_object_set_new(entry, "name", rf_result_set_title(set, i));
             json_array_append_new(out, entry);
         } else {
             rf_warn("%s is left out: %s", file->name, why.text);

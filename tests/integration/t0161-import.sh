@@ -1,5 +1,6 @@
 #!/bin/bash
-# Refits that another system measured, beside our own.
+# Refits that another system measured, beside our own; results for programs that
+# read what other systems write.
 # limit: 120
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
@@ -230,6 +231,50 @@ test_own_and_imported_results_stand_side_by_side() {
     expect_text out 'predicted.pdf$'
     coord_exits 0 report "$own" --reference imported --figures figures
     expect_text out 'reference.pdf$'
+}
+
+test_nccl_tests_names_what_its_scripts_read() {
+    cluster '.scenarios += [.scenarios[0] | .name = "b" | .strategy = "allgather"]'
+    coord_exits 0 cluster.json
+    coord_exits 0 report results --nccl-tests
+    mv out all.json
+    expect_json all.json '.version == 2 and (.args | length) == 2 and
+        (.start_time | test("^....-..-.. ..:..:..$")) and
+        .out_of_bounds == {count: 0, okay: "true"} and .errors == [] and
+        (.config | .nthreads == 1 and .iterations == 5 and
+            .warmup_iters == 1 and .validation == 1 and
+            (.devices | length) == 4 and .devices[3].rank == 3) and
+        (.results | map(.experiment_name) == ["split", "b"])'
+    jq -s '(.[0].results[0]) as $theirs | .[1] | {ours: ., $theirs}' \
+        all.json results/*/split.json >pair.json
+    # shellcheck disable=SC2016 # jq's own variables
+    expect_json pair.json '.theirs as $t | .ours as $o | $t.out_of_place |
+        def near(x): (. / x - 1 | fabs) < 1e-6;
+        (.time | near($o.summary.mean_ms * 1000)) and
+        (.alg_bw | near($o.plan.bytes_total / $o.summary.mean_ms / 1e6)) and
+        (.bus_bw | near(([$o.plan.bound_send_bytes, $o.plan.bound_recv_bytes]
+            | max) / $o.summary.mean_ms / 1e6)) and .nwrong == 0 and
+        $t.size == $o.plan.bytes_total and $t.count * 2 == $t.size and
+        $t.type == "bfloat16" and $t.in_place == null and
+        ($t.out_of_place_per_iter | (.times_us | length) == 5 and
+            (.p50_us | near($o.summary.median_ms * 1000)) and
+            (.per_process_max_times_us | map(length) == [5, 5, 5, 5]) and
+            ((.per_process_max_times_us | map(.[0]) | max) | near($o.iterations[0].refit_ms * 1000)))'
+    expect_json all.json '(.results | map(.out_of_place.bus_bw) | add / 2) as $mean |
+        (.average_bus_bandwidth.bandwidth / $mean - 1 | fabs) < 1e-6'
+    jq '.status = "failed"' results/*/b.json >b.json
+    mv b.json results/*/
+    coord_exits 0 report results --nccl-tests
+    expect_json out '.errors == ["b: failed"] and (.results | length) == 1'
+    other other.json
+    import_into_place other.json
+    coord_exits 0 report imported --nccl-tests
+    expect_json out '.results[0] | .out_of_place.nwrong == null and
+        .out_of_place.alg_bw > 0 and
+        (.out_of_place_per_iter | has("per_process_max_times_us") | not)'
+    rm results/*/split.json
+    coord_exits 2 report results/*/b.json --nccl-tests
+    expect_text err '--nccl-tests: no result is ok and has times'
 }
 
 run_tests

@@ -213,6 +213,7 @@ static const struct {
     {{"report", "d", "--reference", "e"}, "--figures or --html"},
     {{"report", "d", "--figures", "f", "--csv"}, "cannot be combined"},
     {{"report", "d", "--alpa", "--json"}, "--json and --alpa cannot be"},
+    {{"report", "d", "--nccl-tests", "--csv"}, "cannot be combined"},
     {{"import"}, "missing argument: \"import\" takes FILE..."},
     {{"import", "f", "--json"}, "--json does not apply to \"import\""},
     {{"report", "d", "--outliers", "f"}, "does not apply to \"report\""},

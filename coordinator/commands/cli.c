@@ -231,7 +231,7 @@ static enum rf_status check_takers(const struct parse *parse,
 #define TABLES (RF_OPT(CSV) | RF_OPT(LATEX) | RF_OPT(MARKDOWN))
 #define DOCUMENTS                                                              \
     (RF_OPT(JSON) | RF_OPT(HTML) | RF_OPT(FIGURES) | RF_OPT(ALPA) |            \
-     RF_OPT(ARTIFACT) | RF_OPT(NCCL_TESTS))
+     RF_OPT(ARTIFACT) | RF_OPT(NCCL_TESTS) | RF_OPT(STAGE_V2))
 
 /* One of `options` excludes `others`, or needs one of them. */
 static const struct option_rule {

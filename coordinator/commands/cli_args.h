@@ -32,6 +32,7 @@ struct rf_cli {
     const char *alpa;   /* file of --alpa; "": standard output; NULL: not
                            given */
     bool nccl_tests;    /* --nccl-tests */
+    bool stage_v2;      /* --stage-v2 */
     bool dry_run, json, full;
     bool explain; /* --explain of --demo */
     bool print;   /* --print of megatron */

@@ -52,6 +52,9 @@
       "pack the results with all that reruns need into the new folder DIR")    \
     X(NCCL_TESTS, "nccl-tests", NULL, RF_AT(nccl_tests),                       \
       "print results as JSON, under the names that nccl-tests has in its")     \
+    X(STAGE_V2, "stage-v2", NULL, RF_AT(stage_v2),                             \
+      "print a record refit-stage-v2, as ModelExpress logs them, for each "    \
+      "iteration and receiving rank")                                          \
     X(DROP_CONSTANT, "drop-constant", NULL, RF_AT(drop_constant),              \
       "print columns with the same value in every row once, below")            \
     X(POOL, "pool", NULL, RF_AT(pool),                                         \

@@ -20,6 +20,7 @@
 #include "coordinator/reports/report_html.h"
 #include "coordinator/reports/report_json.h"
 #include "coordinator/reports/report_nccl_tests.h"
+#include "coordinator/reports/report_stages.h"
 
 /* The page with its figures, or with the reason that it has none. */
 static enum rf_status store_page(const char *path,
@@ -179,6 +180,28 @@ static enum rf_status print_nccl_tests(const struct rf_result_set *set,
     return RF_OK;
 }
 
+static enum rf_status print_stages(const struct rf_result_set *set,
+                                   struct rf_err *err)
+{
+    json_t *list = rf_report_stages(set);
+    const json_t *record;
+    size_t i;
+    if (json_array_size(list) == 0) {
+        json_decref(list);
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "--stage-v2: no result has times of ranks that "
+                          "received bytes");
+    }
+    json_array_foreach (list, i, record) {
+        (void)json_dumpf(record, stdout,
+                         JSON_COMPACT | JSON_REAL_PRECISION(9) |
+                             JSON_ENSURE_ASCII);
+        putchar('\n'); /* main() reports errors of the stream */
+    }
+    json_decref(list);
+    return RF_OK;
+}
+
 static enum rf_status print_report(const struct rf_cli *cli,
                                    const struct rf_result_set *set,
                                    struct rf_err *err)
@@ -191,6 +214,8 @@ static enum rf_status print_report(const struct rf_cli *cli,
         return write_artifact(cli->artifact, set, err);
     } else if (cli->nccl_tests) {
         return print_nccl_tests(set, err);
+    } else if (cli->stage_v2) {
+        return print_stages(set, err);
     } else if (cli->figures != NULL || cli->html != NULL) {
         return draw(cli, set, err);
     } else {

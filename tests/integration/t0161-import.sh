@@ -277,4 +277,31 @@ test_nccl_tests_names_what_its_scripts_read() {
     expect_text err '--nccl-tests: no result is ok and has times'
 }
 
+test_stage_records_are_of_each_rank_that_receives() {
+    cluster '.scenarios[0].mode = "disaggregated" |
+        .scenarios[0].train.tp = 2 | .scenarios[0].infer.tp = 2'
+    coord_exits 0 cluster.json
+    coord_exits 0 report results --stage-v2
+    [ "$(wc -l <out)" = 10 ] || fail "not a line for 5 iterations of 2 ranks"
+    jq -s '{ours: .[0], theirs: .[1:]}' results/*/split.json out >pair.json
+    # shellcheck disable=SC2016 # jq's own variables
+    expect_json pair.json '.ours as $o | .theirs |
+        all(.[]; .schema == "refit-stage-v2" and .name == "split" and
+            .fused_wire == true) and
+        map([.step, .rank]) == [range(5) as $i | (2, 3) | [$i, .]] and
+        all(.[]; . as $r | $o.iterations[$r.step].ranks[$r.rank] |
+            $r.bytes == .received_bytes and
+            ($r.wire_fused_s * 1000 - .wire_ms - .sync_ms | fabs) < 1e-6 and
+            ($r.install_s * 1000 - .unpack_ms | fabs) < 1e-6 and
+            ($r.accounted_s * 1000 + .unattributed_ms - .ms | fabs) < 1e-5) and
+        all(.[]; . as $r | ([to_entries[] | select(.key | endswith("_s")) |
+            select(.key != "accounted_s") | .value] | add) - $r.accounted_s |
+            fabs < 1e-9)'
+    other other.json
+    import_into_place other.json
+    coord_exits 2 report imported --stage-v2
+    expect_text err 'split is left out: no rank received bytes'
+    expect_text err '^error: --stage-v2: no result has times of ranks'
+}
+
 run_tests

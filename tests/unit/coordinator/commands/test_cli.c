@@ -214,6 +214,7 @@ static const struct {
     {{"report", "d", "--figures", "f", "--csv"}, "cannot be combined"},
     {{"report", "d", "--alpa", "--json"}, "--json and --alpa cannot be"},
     {{"report", "d", "--nccl-tests", "--csv"}, "cannot be combined"},
+    {{"report", "d", "--stage-v2", "--html", "p"}, "cannot be combined"},
     {{"import"}, "missing argument: \"import\" takes FILE..."},
     {{"import", "f", "--json"}, "--json does not apply to \"import\""},
     {{"report", "d", "--outliers", "f"}, "does not apply to \"report\""},

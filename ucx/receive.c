@@ -30,7 +30,7 @@ void rf_ucx_received(struct rf_ucx_carrier *carrier, uint32_t action,
     struct rf_engine *engine = carrier->engine;
     struct rf_ucx_op *of = &carrier->ops[action];
     of->landed += chunk->items;
-    engine->times.received_bytes += chunk->bytes;
+    rf_engine_received(engine, carrier->peers[of->peer].rank, chunk->bytes);
     if (of->landed < of->coder.shape.total_items) {
         return;
     }

@@ -160,7 +160,7 @@ static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
     of->moved += request->chunk.items;
     of->under_way++;
     peer->under_way++;
-    carrier->engine->times.sent_bytes += request->chunk.bytes;
+    rf_engine_sent(carrier->engine, peer->rank, request->chunk.bytes);
     return request;
 }
 
@@ -175,7 +175,7 @@ static bool offer(struct rf_ucx_peer *peer)
         return false;
     }
     of->offered = true;
-    carrier->engine->times.sent_bytes += of->coder.shape.total_items;
+    rf_engine_sent(carrier->engine, peer->rank, of->coder.shape.total_items);
     peer->current = RF_NONE;
     rf_ucx_note(peer, RF_UCX_OFFERED, op);
     return true;

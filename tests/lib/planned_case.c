@@ -18,7 +18,7 @@
 #define CHANGED 16 /* a round with an encoding changes 1 in so many elements */
 
 struct shared {
-    _Atomic uint64_t sent, received;
+    _Atomic uint64_t sent, received, link_sent, link_received;
     atomic_bool failed;
     char why[1024];
 };
@@ -348,6 +348,10 @@ static int one_rank(struct test_rank *rank)
         what->method->timing(process.state, &times);
         atomic_fetch_add(&process.run->shared->sent, times.sent_bytes);
         atomic_fetch_add(&process.run->shared->received, times.received_bytes);
+        atomic_fetch_add(&process.run->shared->link_sent,
+                         times.link_sent_bytes);
+        atomic_fetch_add(&process.run->shared->link_received,
+                         times.link_received_bytes);
     } else {
         fprintf(stderr, "rank %u: %s\n", rank->rank, err.text);
         if (!atomic_exchange(&process.run->shared->failed, true)) {
@@ -384,6 +388,8 @@ uint32_t planned_case_run(struct planned_case *planned_case)
                             &run, 30, NULL);
     planned_case->sent = atomic_load(&run.shared->sent);
     planned_case->received = atomic_load(&run.shared->received);
+    planned_case->link_sent = atomic_load(&run.shared->link_sent);
+    planned_case->link_received = atomic_load(&run.shared->link_received);
     memcpy(planned_case->why, run.shared->why, sizeof(planned_case->why));
     munmap(run.shared, sizeof(*run.shared));
     return failed;

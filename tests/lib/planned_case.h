@@ -17,6 +17,7 @@ struct planned_case {
     uint32_t rounds;
     /* Bytes that ranks report as sent and received: all ranks, last round. */
     uint64_t sent, received;
+    uint64_t link_sent, link_received; /* of these, between nodes */
     char why[1024]; /* error of the rank that failed first; "": none has */
 };
 

@@ -392,6 +392,10 @@
       "the refit by the device's clock; absent in host memory")                \
     F(S, U64, sent_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "to other ranks")     \
     F(S, U64, received_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "from others")    \
+    F(S, U64, link_sent_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                  \
+      "with an `encoding`: of these, to other nodes")                          \
+    F(S, U64, link_received_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,              \
+      "likewise, from other nodes")                                            \
     F(S, BOOL, resync, OPTIONAL, 0, 0,                                         \
       "it held no weights that changes apply to, and got whole ones")
 

@@ -314,6 +314,27 @@ void rf_engine_spent(struct rf_engine *engine, enum rf_trace_kind kind,
     }
 }
 
+static bool is_on_another_node(const struct rf_engine *engine, uint32_t rank)
+{
+    return engine->flow->slots[rank] == RF_NONE;
+}
+
+void rf_engine_sent(struct rf_engine *engine, uint32_t rank, uint64_t bytes)
+{
+    engine->times.sent_bytes += bytes;
+    if (is_on_another_node(engine, rank)) {
+        engine->times.link_sent_bytes += bytes;
+    }
+}
+
+void rf_engine_received(struct rf_engine *engine, uint32_t rank, uint64_t bytes)
+{
+    engine->times.received_bytes += bytes;
+    if (is_on_another_node(engine, rank)) {
+        engine->times.link_received_bytes += bytes;
+    }
+}
+
 void rf_engine_complete(struct rf_engine *engine, uint32_t action)
 {
     engine->own_left--;

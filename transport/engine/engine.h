@@ -115,6 +115,10 @@ void rf_engine_close(void *engine);
  * there is one. `op` is an index into the schedule's ops; RF_NONE: none. */
 void rf_engine_spent(struct rf_engine *engine, enum rf_trace_kind kind,
                      int64_t since_ns, uint32_t op, uint64_t bytes);
+/* For carriers: payload went to, or came from, another rank. */
+void rf_engine_sent(struct rf_engine *engine, uint32_t rank, uint64_t bytes);
+void rf_engine_received(struct rf_engine *engine, uint32_t rank,
+                        uint64_t bytes);
 /* For carriers: one of this rank's actions is complete. */
 void rf_engine_complete(struct rf_engine *engine, uint32_t action);
 /* Watches a descriptor for reading and writing, edge-triggered. */

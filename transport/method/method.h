@@ -86,6 +86,8 @@ struct rf_phase_times {
     int64_t device_ns; /* of device methods: from the first to the last of their
                           events, by the device's clock; host methods: 0 */
     uint64_t sent_bytes, received_bytes; /* between different ranks */
+    /* Of these, between nodes; counted by methods that can encode. */
+    uint64_t link_sent_bytes, link_received_bytes;
 };
 
 /* How a method's copies are made on one rank, where it has two ways: a device's

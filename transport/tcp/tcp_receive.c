@@ -122,7 +122,7 @@ static void count_arrived(struct rf_link *link, const struct rf_chunk *arrived)
     const uint32_t position = link->current;
     link->current_at += arrived->items;
     link->chunk.items -= arrived->items;
-    engine->times.received_bytes += arrived->bytes;
+    rf_engine_received(engine, link->peer, arrived->bytes);
     if (link->current_at < op->coder.shape.total_items) {
         return;
     }

@@ -130,7 +130,7 @@ static void add_payload(struct rf_link *link)
         batch->bytes += chunk.bytes;
     }
     link->current_at += chunk.items;
-    engine->times.sent_bytes += chunk.bytes;
+    rf_engine_sent(engine, link->peer, chunk.bytes);
 }
 
 /* Whether there is room for more of the current or of any op. */

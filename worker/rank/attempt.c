@@ -341,6 +341,10 @@ static void report_times(struct rf_rank_attempt *attempt,
         .device_ns = attempt->module != NULL ? times->device_ns : RF_ABSENT_I64,
         .sent_bytes = times->sent_bytes,
         .received_bytes = times->received_bytes,
+        .link_sent_bytes =
+            attempt->delta != NULL ? times->link_sent_bytes : RF_ABSENT_U64,
+        .link_received_bytes =
+            attempt->delta != NULL ? times->link_received_bytes : RF_ABSENT_U64,
     };
 }
 

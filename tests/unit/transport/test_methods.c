@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "planner/strategy/schedule_build.h"
 #include "tests/lib/planned_case.h"
 #include "tests/lib/xor_codec.h"
 #include "tests/unit/unit.h"
@@ -88,6 +89,19 @@ static void make(struct planned *planned, const struct mesh *mesh,
               planned->err);
 }
 
+/* What crossed nodes, other than in files, is what the schedule says. */
+static void expect_on_links(const struct planned_case *what,
+                            struct planned *planned)
+{
+    assert_ok(
+        rf_schedule_build(planned->plan, 0, &planned->schedule, &planned->err),
+        planned->err);
+    ck_assert_uint_eq(what->link_sent,
+                      what->method->info->needs_folder
+                          ? 0
+                          : planned->schedule->inter_node_bytes);
+}
+
 /* One mesh with one method and some strategies, each mesh and each method from
  * another on, so that each mesh is tried with most of them. */
 static void run_some(const char *method, const struct mesh *mesh, size_t n,
@@ -110,6 +124,10 @@ static void run_some(const char *method, const struct mesh *mesh, size_t n,
             ck_assert_msg(planned_case_run(&what) == 0, "%s %s %s", method,
                           mesh->name, name);
             ck_assert_uint_eq(what.sent, what.received);
+            ck_assert_uint_eq(what.link_sent, what.link_received);
+            if (codec == NULL) {
+                expect_on_links(&what, &planned);
+            }
         } else {
             ck_assert_uint_gt(mesh->n_nodes, 1);
             ck_assert(!what.method->info->crosses_nodes);

@@ -31,11 +31,13 @@ written_keys() { # FILE...
             "env", "methods")) | not) | .[-1]' "$@" | sort -u
 }
 
-# Those of device methods, which messages carry, of GPUs, interfaces and places.
+# Those of device methods, which messages carry, of GPUs, interfaces and places;
+# of nodes whose interfaces are not another's, too.
 device_keys() {
     echo device
     printf '%s\n' copies device_ms over_tcp registration unmapped
-    sed -nE '/^#define RF_(DEVICE_USAGE|GPU|NIC|COPY_WAYS|NUMA|PCI|TOPOLOGY.*)_FIELDS/,/[^\]$/p' \
+    printf '%s\n' nics_used nics_idle ratio retransmit_percent
+    sed -nE '/^#define RF_(DEVICE_USAGE|GPU|NIC|INTERFACE|COUNTED|COPY_WAYS|NUMA|PCI|TOPOLOGY.*)_FIELDS/,/[^\\]$/p' \
         "$RF_TOP/transport/control/message_fields.h" |
         sed -nE 's/^ *F\(S, [A-Z0-9]+, ([a-z_0-9]+),.*/\1/p'
 }

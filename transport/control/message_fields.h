@@ -88,6 +88,15 @@
     F(S, BOOL, physical, OPTIONAL, 0, 0,                                       \
       "a device, unlike bridges, tunnels and ends of veth")
 
+#define RF_INTERFACE_FIELDS(F, S)                                              \
+    F(S, TEXT, name, REQUIRED, 1, 80,                                          \
+      "of the interface; of an RDMA port without one, `DEVICE/PORT`")          \
+    F(S, TEXT, kind, REQUIRED, 1, 15,                                          \
+      "`ethernet`, `infiniband`, `virtual`, or `rdma` without an interface")   \
+    F(S, U64, speed_mbit, NULLABLE, 0, INT64_MAX, "as the driver says")        \
+    F(S, TEXT, rdma, OPTIONAL, 1, 80,                                          \
+      "the RDMA port of the same adapter port, `DEVICE/PORT`")
+
 #define RF_GPU_FIELDS(F, S)                                                    \
     F(S, U32, index, REQUIRED, 0, 1023, "as CUDA counts")                      \
     F(S, TEXT, name, NULLABLE, 1, 255, "product")                              \
@@ -200,6 +209,8 @@
     F(S, TEXT, kernel, NULLABLE, 0, 511, "name, release, machine")             \
     F(S, TEXT, cpu, NULLABLE, 0, 511, "model")                                 \
     F(S, LIST, nics, msg_nic, 0, 4096, "interfaces that are up")               \
+    F(S, LIST, interfaces, msg_interface, 0, 4096,                             \
+      "NICs that are up and whose bytes are counted")                          \
     F(S, PAIRS, methods, REQUIRED, 64, RF_MSG_TEXT_MAX,                        \
       "each method: null, or why the node cannot use it")                      \
     F(S, U64, memlock_bytes, NULLABLE, 0, RF_MSG_BYTES_MAX,                    \
@@ -475,6 +486,25 @@
     F(S, MAYBE, exported, msg_exported, 0, 0, "of export")                     \
     F(S, MAYBE, closed, msg_closed, 0, 0, "of close")
 
+#define RF_COUNTED_FIELDS(F, S)                                                \
+    F(S, TEXT, name, REQUIRED, 1, 80, "as in `interfaces` of HELLO")           \
+    F(S, U64, sent_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "by the interface")   \
+    F(S, U64, received_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "likewise")       \
+    F(S, U64, rdma_sent_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                  \
+      "by the RDMA port")                                                      \
+    F(S, U64, rdma_received_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "likewise")  \
+    F(S, U64, dropped, OPTIONAL, 1, INT64_MAX,                                 \
+      "packets dropped or damaged, in both directions; absent: none")
+
+/* What a node's network counted, for all its processes. */
+#define RF_NETWORK_FIELDS(F, S)                                                \
+    F(S, U64, loopback_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                   \
+      "through the loopback interface")                                        \
+    F(S, U64, segments, OPTIONAL, 0, INT64_MAX, "that TCP sent")               \
+    F(S, U64, retransmits, OPTIONAL, 0, INT64_MAX,                             \
+      "segments that TCP sent again")                                          \
+    F(S, LIST, interfaces, msg_counted, 0, 4096, "those of HELLO")
+
 #define RF_DONE_FIELDS(F, S)                                                   \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "as in START")                  \
     F(S, U64, seq, REQUIRED, 0, INT64_MAX, "as in STEP")                       \
@@ -482,7 +512,9 @@
       "from agents: all ranks of the node that are not in `ranks` succeeded "  \
       "and have no result")                                                    \
     F(S, LIST, ranks, msg_answer, 0, 65536,                                    \
-      "a rank's own, or those of the node's ranks")
+      "a rank's own, or those of the node's ranks")                            \
+    F(S, MAYBE, network, msg_network, 0, 0,                                    \
+      "of verify, from agents: what the node's network counted since run")
 
 #define RF_SHARE_FIELDS(F, S)                                                  \
     F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "the rank that sent it")   \
@@ -553,6 +585,7 @@
     X(msg_shared, RF_SHARED_FIELDS)                                            \
     X(msg_bind, RF_BIND_FIELDS)                                                \
     X(msg_nic, RF_NIC_FIELDS)                                                  \
+    X(msg_interface, RF_INTERFACE_FIELDS)                                      \
     X(msg_gpu, RF_GPU_FIELDS)                                                  \
     X(msg_rdma, RF_RDMA_FIELDS)                                                \
     X(msg_numa, RF_NUMA_FIELDS)                                                \
@@ -585,6 +618,8 @@
     X(msg_memory_stages, RF_MEMORY_STAGES_FIELDS)                              \
     X(msg_closed, RF_CLOSED_FIELDS)                                            \
     X(msg_answer, RF_ANSWER_FIELDS)                                            \
+    X(msg_counted, RF_COUNTED_FIELDS)                                          \
+    X(msg_network, RF_NETWORK_FIELDS)                                          \
     X(msg_share, RF_SHARE_FIELDS)
 
 /* The messages. LOG is raw bytes. X(TYPE, name, FIELDS) */

@@ -353,6 +353,10 @@ static void send_hello(struct agent *agent)
     await_others(agent, hello);
     move(agent, AGENT_GREETING, GREETING_LIMIT_MS);
     rf_agent_send(agent, &message);
+    agent->facts.interfaces = hello->interfaces;
+    agent->facts.n_interfaces = hello->n_interfaces;
+    hello->interfaces = NULL;
+    hello->n_interfaces = 0;
     rf_msg_free(&message);
 }
 
@@ -751,6 +755,7 @@ int rf_agent_run(struct rf_agent_options *options)
         options->connect ? INT64_MAX : now + BOOT_LIMIT_MS * RF_NS_PER_MS;
     rf_boot_limits_init(NULL, &agent.boot.limits);
     rf_schema_init(&rf_msg_hello_schema, &agent.facts);
+    rf_schema_init(&rf_msg_network_schema, &agent.counted);
     start_handles(&agent);
     if (options->connect) {
         agent.join = rf_join_start(&agent.loop,
@@ -780,6 +785,7 @@ int rf_agent_run(struct rf_agent_options *options)
     rf_process_environment_free(agent.environment);
     free(agent.slot_cpus);
     rf_schema_free(&rf_msg_hello_schema, &agent.facts);
+    rf_schema_free(&rf_msg_network_schema, &agent.counted);
     rf_boot_free(&agent.boot);
     rf_agent_forget_waiting(&agent);
     free(agent.unanswered.list);

@@ -128,9 +128,11 @@ struct agent {
     char **environment;        /* of ranks */
     cpu_set_t *slot_cpus;      /* by slot; NULL: ranks are not bound */
     struct rf_helper *survey;  /* NULL: none in progress */
-    struct rf_msg_hello facts; /* its result, until HELLO is sent */
-    struct rf_helper *inspect; /* NULL: none in progress */
-    struct rf_reach *reach;    /* NULL: other nodes cannot test this one */
+    struct rf_msg_hello facts; /* its result, until HELLO is sent; from then on
+                                  only `interfaces` */
+    struct rf_msg_network counted; /* at the last step "run" */
+    struct rf_helper *inspect;     /* NULL: none in progress */
+    struct rf_reach *reach;        /* NULL: other nodes cannot test this one */
     uint32_t attempt;
     bool abort_wanted;             /* ABORTED must be sent */
     char phase[32];                /* last step sent to the ranks */

@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "worker/helper/counters.h"
 
 void rf_agent_gather_clear(struct rank_answers *gather)
 {
@@ -53,6 +54,28 @@ static void shift_time(int64_t *time_ns, int64_t by_ns)
     }
 }
 
+/* Counts what crosses the node's network in a refit: from before its ranks are
+ * told to run until all nodes' ranks have, which the next step shows. Only then
+ * has everything arrived that they have sent. */
+static void count(struct agent *agent, const char *step)
+{
+    const struct rf_msg_hello *facts = &agent->facts;
+    struct rf_msg_network now;
+    if (strcmp(step, "run") != 0 && strcmp(step, "verify") != 0) {
+        return;
+    }
+    rf_counters_read("", facts->interfaces, facts->n_interfaces, &now);
+    if (strcmp(step, "run") == 0) {
+        rf_schema_free(&rf_msg_network_schema, &agent->counted);
+        agent->counted = now;
+    } else {
+        struct rf_msg_done *done = &agent->step.message.done;
+        rf_counters_since(&agent->counted, &now);
+        done->network = rf_schema_new(&rf_msg_network_schema);
+        *done->network = now;
+    }
+}
+
 void rf_agent_step(struct agent *agent, struct rf_msg_step *step)
 {
     if (agent->waiting_start != NULL) {
@@ -73,6 +96,7 @@ void rf_agent_step(struct agent *agent, struct rf_msg_step *step)
     shift_time(&step->start_at_ns, -rf_clock_best(&agent->clock).offset_ns);
     agent->step_seq = step->seq;
     open_gather(agent, &agent->step, RF_MSG_DONE, step->seq);
+    count(agent, step->step);
     for (size_t i = 0; i < agent->n_ranks; i++) {
         struct agent_rank *rank = agent->ranks[i];
         rank->answered_step = false;

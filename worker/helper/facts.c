@@ -27,6 +27,7 @@
 #include "common/version.h"
 #include "transport/method/method.h"
 #include "transport/method/module.h"
+#include "worker/helper/interfaces.h"
 #include "worker/helper/rdma.h"
 #include "worker/helper/topology.h"
 #include "worker/shared/process.h"
@@ -357,6 +358,7 @@ void rf_facts_collect(const struct rf_texts *untried,
     hello->kernel = kernel();
     hello->cpu = cpu_model();
     find_nics(hello);
+    rf_interfaces_find("", hello);
     try_methods(untried, &hello->methods);
     find_devices(hello);
     hello->memlock_bytes = rf_rdma_memlock();

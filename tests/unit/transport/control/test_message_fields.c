@@ -38,7 +38,9 @@ static const struct {
      "\"available_bytes\": 90}], \"shm_bytes\": 80, \"kernel\": \"Linux\", "
      "\"cpu\": \"c\", "
      "\"nics\": [{\"name\": \"eth0\", \"speed_mbit\": -1, \"mtu\": 1500, "
-     "\"address\": \"10.0.0.2\", \"physical\": true}], \"methods\": {\"tcp\": "
+     "\"address\": \"10.0.0.2\", \"physical\": true}], \"interfaces\": "
+     "[{\"name\": \"eth0\", \"kind\": \"ethernet\", \"speed_mbit\": 400000, "
+     "\"rdma\": \"mlx5_0/1\"}], \"methods\": {\"tcp\": "
      "null, \"ipc\": \"no device\"}, \"gpus\": [{\"index\": 0, \"name\": "
      "\"H\", \"uuid\": \"u\", "
      "\"pci_bus_id\": \"p\", \"memory_bytes\": 80, \"compute_capability\": "
@@ -107,7 +109,11 @@ static const struct {
      "\"runtime_bytes\": 2, \"process_bytes\": 3, \"device_bytes\": 4, "
      "\"foreign_bytes\": 5, \"nvlink_sent_bytes\": 6, "
      "\"nvlink_received_bytes\": 7}}}, {\"rank\": 1, \"status\": \"i/o "
-     "error\", \"error\": \"e\", \"phase\": \"run\"}]}"},
+     "error\", \"error\": \"e\", \"phase\": \"run\"}], \"network\": "
+     "{\"loopback_bytes\": 1, \"segments\": 2, \"retransmits\": 3, "
+     "\"interfaces\": [{\"name\": \"eth0\", \"sent_bytes\": 4, "
+     "\"received_bytes\": 5, \"rdma_sent_bytes\": 6, "
+     "\"rdma_received_bytes\": 7, \"dropped\": 8}]}}"},
     {RF_MSG_EXCHANGE,
      "{\"attempt\": 1, \"seq\": 0, \"parts\": [{\"rank\": 0, \"data\": "
      "\"5ec7e7\"}, {\"rank\": 1, \"data\": \"\"}]}"},

@@ -480,6 +480,33 @@ LOOP_TEST(test_keys_that_a_rank_does_not_know_are_ignored_unless_needed,
     json_decref(done);
 }
 
+/* They are the machine's, so how many depends on others. */
+TEST(test_an_agent_counts_bytes_from_run_to_verify)
+{
+    json_auto_t *hello, *ran, *verified, *again;
+    const json_t *network;
+    fake_start(&fake);
+    fake_send(&fake, RF_MSG_BOOT, fake_boot(NULL));
+    ck_assert(fake_banner(&fake));
+    hello = fake_expect(&fake, RF_MSG_HELLO);
+    fake_send(&fake, RF_MSG_WELCOME,
+              json_pack("{s:i}", "protocol", RF_PROTOCOL_MAX));
+    start_scenario("shm", NULL);
+    step_ok("prepare", NULL);
+    step_ok("fill", index_argument(0));
+    ran = fake_step_ok(&fake, "run", index_argument(0));
+    ck_assert_ptr_null(json_object_get(ran, "network"));
+    verified = fake_step_ok(&fake, "verify", index_argument(0));
+    network = json_object_get(verified, "network");
+    ck_assert_int_ge(json_integer_at(network, "loopback_bytes"), 0);
+    ck_assert_int_ge(json_integer_at(network, "segments"), 0);
+    ck_assert_int_ge(json_integer_at(network, "retransmits"), 0);
+    ck_assert_uint_le(json_array_size(json_object_get(network, "interfaces")),
+                      json_array_size(json_object_get(hello, "interfaces")));
+    again = fake_step_ok(&fake, "fill", index_argument(1));
+    ck_assert_ptr_null(json_object_get(again, "network"));
+}
+
 TEST(test_a_step_out_of_order_is_refused)
 {
     json_t *done;

@@ -1,0 +1,151 @@
+/* Which interfaces and RDMA ports count, in trees that look like machines'. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/unit.h"
+#include "worker/helper/interfaces.h"
+
+static char root[] = "/tmp/refit-interfaces-XXXXXX";
+static struct rf_msg_hello hello;
+
+static void run(const char *command)
+{
+    char line[1024];
+    snprintf(line, sizeof(line), "cd '%s' && %s", root, command);
+    ck_assert_int_eq(system(line), 0); /* NOLINT(cert-env33-c): fixed text */
+}
+
+static void setup(void)
+{
+    strcpy(root + strlen(root) - 6, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    run("mkdir -p proc/net sys/class/net sys/class/infiniband; printf "
+        "'Inter-|   Receive |  Transmit\\n face |bytes    packets\\n' "
+        ">proc/net/dev");
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+}
+
+static void teardown(void)
+{
+    rf_schema_free(&rf_msg_hello_schema, &hello);
+    run("rm -rf \"$PWD\"");
+}
+
+/* An Ethernet interface that is up; `more` are commands in its folder. */
+static void interface(const char *name, const char *speed, const char *more)
+{
+    char line[900];
+    snprintf(line, sizeof(line),
+             "printf '%%6s: 1 2\\n' %s >>proc/net/dev; mkdir sys/class/net/%s "
+             "&& cd sys/class/net/%s && echo 1 >type && echo up >operstate && "
+             "echo %s >speed && echo 0 >dev_port; %s",
+             name, name, name, speed, more);
+    run(line);
+}
+
+/* Port 1 of an adapter, whose interfaces are folders of its device. */
+static void adapter(const char *name, const char *state, const char *interfaces)
+{
+    char line[900];
+    snprintf(line, sizeof(line),
+             "cd sys/class/infiniband && mkdir -p %s/ports/1/counters "
+             "%s/device/net && echo '4: %s' >%s/ports/1/state && echo '400 "
+             "Gb/sec (4X NDR)' >%s/ports/1/rate; cd %s/device/net && mkdir -p "
+             "x %s",
+             name, name, state, name, name, name, interfaces);
+    run(line);
+}
+
+/* "NAME KIND SPEED RDMA;" for each that is found. */
+static const char *found(void)
+{
+    static char out[600];
+    rf_interfaces_find(root, &hello);
+    out[0] = '\0';
+    for (size_t i = 0; i < hello.n_interfaces; i++) {
+        const struct rf_msg_interface *of = &hello.interfaces[i];
+        const size_t used = strlen(out);
+        snprintf(out + used, sizeof(out) - used, "%s %s %lld %s;", of->name,
+                 of->kind,
+                 of->speed_mbit != RF_ABSENT_U64 ? (long long)of->speed_mbit
+                                                 : -1,
+                 of->rdma != NULL ? of->rdma : "-");
+    }
+    return out;
+}
+
+FIXTURE(setup, teardown)
+
+TEST(test_interfaces_have_kind_and_speed)
+{
+    interface("lo", "-1", "echo 772 >type; echo unknown >operstate");
+    interface("eth0", "400000", "mkdir device");
+    interface("eth1", "-1", "mkdir device");
+    interface("veth0", "10000", "true");
+    interface("ib0", "400000", "mkdir device; echo 32 >type");
+    ck_assert_str_eq(found(), "eth0 ethernet 400000 -;eth1 ethernet -1 -;"
+                              "veth0 virtual 10000 -;ib0 infiniband 400000 -;");
+}
+
+TEST(test_interfaces_that_carry_nothing_of_their_own_do_not_count)
+{
+    interface("down", "1000", "mkdir device; echo down >operstate");
+    interface("wg0", "-1", "echo 65534 >type; echo unknown >operstate");
+    interface("ib0.8001", "400000",
+              "mkdir device; echo 32 >type; echo ib0 >parent");
+    ck_assert_str_eq(found(), "");
+}
+
+TEST(test_of_stacked_interfaces_the_lowest_count)
+{
+    interface("eth0", "1000", "mkdir device bonding_slave master upper_bond0");
+    interface("veth1", "10000", "mkdir bonding_slave master upper_bond0");
+    interface("bond0", "2000", "mkdir lower_eth0 lower_veth1 upper_bond0.7");
+    interface("bond0.7", "2000", "mkdir lower_bond0");
+    ck_assert_str_eq(found(), "eth0 ethernet 1000 -;veth1 virtual 10000 -;");
+}
+
+/* A machine that runs containers, some bridged, some routed. */
+TEST(test_virtual_ports_of_a_bridge_do_not_count)
+{
+    interface("eth0", "1000", "mkdir device master");
+    interface("br0", "1000", "mkdir lower_eth0 lower_veth1");
+    interface("veth1", "10000", "mkdir master");
+    interface("cali2", "10000", "true");
+    ck_assert_str_eq(found(), "eth0 ethernet 1000 -;cali2 virtual 10000 -;");
+}
+
+/* As where sysfs is of another network namespace than the process. */
+TEST(test_interfaces_unknown_to_sysfs_count)
+{
+    run("printf '    lo: 1\\n  eth7: 1\\n' >>proc/net/dev");
+    run("mkdir -p sys/class/net/eth0/device");
+    ck_assert_str_eq(found(), "eth7 virtual -1 -;");
+}
+
+TEST(test_a_port_and_its_interface_are_one)
+{
+    interface("eth0", "100000", "mkdir device");
+    interface("eth1", "100000", "mkdir device; echo 1 >dev_port");
+    adapter("mlx5_0", "ACTIVE", "eth0 eth1");
+    ck_assert_str_eq(found(), "eth0 ethernet 100000 mlx5_0/1;"
+                              "eth1 ethernet 100000 -;");
+}
+
+TEST(test_ports_without_an_interface_count_by_themselves)
+{
+    interface("eth0", "100000", "mkdir device master bonding_slave");
+    adapter("mlx5_0", "DOWN", "");
+    adapter("mlx5_1", "ACTIVE", "");
+    adapter("mlx5_bond_0", "ACTIVE", "eth0");
+    ck_assert_str_eq(found(), "eth0 ethernet 100000 -;mlx5_1/1 rdma 400000 "
+                              "mlx5_1/1;mlx5_bond_0/1 rdma 400000 "
+                              "mlx5_bond_0/1;");
+}
+
+TEST(test_a_machine_without_files_has_none)
+{
+    run("rm -r proc sys");
+    ck_assert_str_eq(found(), "");
+}

@@ -362,6 +362,13 @@ static enum rf_status take_answer(const struct rf_msg_answer *answer,
     return rf_run_measure_take(run->measure, run->sm.state, answer, err);
 }
 
+static void take_network(uint32_t node, const struct rf_msg_network *network,
+                         void *data)
+{
+    struct rf_run *run = data;
+    rf_attempt_take_network(run->attempt, node, network);
+}
+
 /* A rank has failed: only other failures matter. */
 static enum rf_status ignore_answer(const struct rf_msg_answer *answer,
                                     void *data, struct rf_err *err)
@@ -375,7 +382,7 @@ static void take_done(struct rf_run *run, uint32_t node,
 {
     const bool settling = run->sm.state == RUN_SETTLING;
     const struct rf_run_taker taker = {settling ? ignore_answer : take_answer,
-                                       run};
+                                       run, take_network};
     struct rf_fault fault;
     if (run->sm.state == RUN_ABORTING) {
         return;

@@ -159,14 +159,17 @@ enum rf_verdict rf_run_steps_done(struct rf_run_steps *steps, uint32_t node,
             return RF_VERDICT_ABORT;
         }
     }
-    if (done->ok) {
-        return take_rest(steps, node, taker, fault) ? node_answered(steps, node)
-                                                    : RF_VERDICT_ABORT;
+    if (done->ok && !take_rest(steps, node, taker, fault)) {
+        return RF_VERDICT_ABORT;
     }
-    if (done->n_ranks < rf_scenario_node_ranks(steps->scenario, node)) {
+    if (!done->ok &&
+        done->n_ranks < rf_scenario_node_ranks(steps->scenario, node)) {
         *fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
                                "its answer leaves out ranks");
         return RF_VERDICT_ABORT;
+    }
+    if (done->network != NULL) {
+        taker.take_network(node, done->network, taker.data);
     }
     return node_answered(steps, node);
 }

@@ -18,11 +18,14 @@ bool rf_run_steps_involve(const struct rf_run_steps *steps, uint32_t node);
 /* Begins a step that every node must answer; returns its number. */
 uint64_t rf_run_steps_ask(struct rf_run_steps *steps);
 
-/* Receives each valid rank answer; an error ends the attempt. */
+/* Receives each valid rank answer; an error ends the attempt. And what the
+ * network of a node counted, once its ranks' answers are taken. */
 struct rf_run_taker {
     enum rf_status (*take)(const struct rf_msg_answer *answer, void *data,
                            struct rf_err *err);
     void *data;
+    void (*take_network)(uint32_t node, const struct rf_msg_network *network,
+                         void *data);
 };
 
 /*

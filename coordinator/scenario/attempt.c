@@ -34,6 +34,28 @@ void rf_fault_free(struct rf_fault *fault)
     *fault = (struct rf_fault){.node = RF_NONE, .rank = RF_NONE};
 }
 
+static struct rf_msg_network *new_network(const struct rf_scenario *scenario)
+{
+    const uint32_t n = scenario->world->n_nodes;
+    struct rf_msg_network *network = rf_xcalloc(n, sizeof(*network));
+    for (uint32_t i = 0; i < n; i++) {
+        rf_schema_init(&rf_msg_network_schema, &network[i]);
+    }
+    return network;
+}
+
+/* Frees what an iteration has of each node; or NULL. */
+static void free_network(const struct rf_attempt *attempt,
+                         struct rf_msg_network *network)
+{
+    const uint32_t n =
+        attempt->scenario != NULL ? attempt->scenario->world->n_nodes : 0;
+    for (uint32_t i = 0; network != NULL && i < n; i++) {
+        rf_schema_free(&rf_msg_network_schema, &network[i]);
+    }
+    free(network);
+}
+
 struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
                                      struct rf_scenario *scenario)
 {
@@ -47,6 +69,7 @@ struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
         attempt->n_wanted = scenario->spec->warmup + scenario->spec->iterations;
         attempt->ended_by = "max";
         attempt->pending = rf_xcalloc(n, sizeof(*attempt->pending));
+        attempt->pending_network = new_network(scenario);
         attempt->ranks = rf_xcalloc(n, sizeof(*attempt->ranks));
         attempt->logs = rf_xcalloc(n, sizeof(*attempt->logs));
         attempt->pending_yardstick =
@@ -79,6 +102,7 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
     }
     for (size_t i = 0; i < attempt->n_iterations; i++) {
         free(attempt->iterations[i].ranks);
+        free_network(attempt, attempt->iterations[i].network);
     }
     for (size_t i = 0; i < attempt->n_faults; i++) {
         rf_fault_free(&attempt->faults[i]);
@@ -100,6 +124,7 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
     free_window(&attempt->traced_yardstick, rf_attempt_ranks(attempt));
     free(attempt->iterations);
     free(attempt->pending);
+    free_network(attempt, attempt->pending_network);
     free(attempt->pending_yardstick);
     free(attempt->ranks);
     free(attempt->logs);
@@ -152,6 +177,14 @@ static struct rf_msg_ran *take_samples(const struct rf_attempt *attempt,
     return taken;
 }
 
+void rf_attempt_take_network(struct rf_attempt *attempt, uint32_t node,
+                             const struct rf_msg_network *network)
+{
+    struct rf_msg_network *pending = &attempt->pending_network[node];
+    rf_schema_free(&rf_msg_network_schema, pending);
+    rf_schema_copy(&rf_msg_network_schema, network, pending);
+}
+
 void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration)
 {
     struct rf_iteration kept = {.index = iteration,
@@ -162,6 +195,8 @@ void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration)
         attempt->traced_refit.samples = kept.ranks;
         return;
     }
+    kept.network = attempt->pending_network;
+    attempt->pending_network = new_network(attempt->scenario);
     kept.yardstick_ns = attempt->pending_yardstick_ns;
     attempt->pending_yardstick_ns = 0;
     RF_PUSH(attempt->iterations, attempt->n_iterations, attempt->cap_iterations,

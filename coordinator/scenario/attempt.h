@@ -57,7 +57,8 @@ struct rf_iteration {
     uint32_t index; /* warm-ups included */
     bool warmup;
     struct rf_msg_ran *ranks; /* one per rank, on the coordinator's clock */
-    int64_t yardstick_ns;     /* of the slowest rank; 0: not measured */
+    struct rf_msg_network *network; /* by node; absent where not counted */
+    int64_t yardstick_ns;           /* of the slowest rank; 0: not measured */
 };
 
 /* What one rank did in one window of the traced iteration. */
@@ -112,9 +113,10 @@ struct rf_attempt {
 
     struct rf_iteration *iterations; /* verified, or run without bytes */
     size_t n_iterations, cap_iterations;
-    struct rf_msg_ran *pending;           /* for the iteration in progress */
-    uint64_t pending_checked_bytes;       /* likewise */
-    struct rf_msg_ran *pending_yardstick; /* likewise */
+    struct rf_msg_ran *pending;             /* for the iteration in progress */
+    struct rf_msg_network *pending_network; /* likewise */
+    uint64_t pending_checked_bytes;         /* likewise */
+    struct rf_msg_ran *pending_yardstick;   /* likewise */
     int64_t pending_yardstick_ns; /* of a yardstick before its refit; 0: none */
     struct rf_rank_facts *ranks;
     struct rf_registration registration; /* rank 0's */
@@ -161,8 +163,12 @@ struct rf_iteration_span {
 struct rf_iteration_span rf_iteration_span_of(const struct rf_msg_ran *ranks,
                                               uint32_t n);
 
-/* Moves `pending` to the iterations, with a yardstick that came before it, or
- * to the trace. */
+/* Copies what a node counted in the iteration in progress. */
+void rf_attempt_take_network(struct rf_attempt *attempt, uint32_t node,
+                             const struct rf_msg_network *network);
+
+/* Moves what is pending to the iterations, with a yardstick that came before it,
+ * or to the trace. */
 void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration);
 
 /* Whether the ranks have yardsticks that move bytes. */

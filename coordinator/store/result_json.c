@@ -25,6 +25,7 @@
 #include "coordinator/scenario/scenario.h"
 #include "coordinator/store/rank_logs.h"
 #include "coordinator/store/result_bound.h"
+#include "coordinator/store/result_network.h"
 #include "planner/model/model_json.h"
 #include "planner/scenario/spec_fields.h"
 #include "planner/schedule/plan_json.h"
@@ -239,7 +240,9 @@ static json_t *resyncs_json(const struct rf_msg_ran *samples, uint32_t n)
           : NULL)                                                              \
     M(COUNT, resyncs, OPTIONAL, resyncs_json(iteration->ranks, n))             \
     M(LIST(rf_iteration_rank_schema()), ranks, REQUIRED,                       \
-      ranks_json(iteration->ranks, n, s.first_start))
+      ranks_json(iteration->ranks, n, s.first_start))                          \
+    M(LIST(rf_result_network_schema()), network, REQUIRED,                     \
+      rf_result_network_json(attempt, iteration))
 
 RF_MEMBERS_SCHEMA(iteration_schema, ITERATION)
 

@@ -170,7 +170,8 @@ test_one_repeat_is_a_run_as_without() {
     for which in without with; do
         # Other tests bring interfaces of this machine up and down, and on a busy
         # one ranks may not copy at the same time for a probe.
-        jq -c 'del(.argv, .flags, .environment, .bound.probe) | paths' \
+        jq -c 'del(.argv, .flags, .environment, .bound.probe,
+            .iterations[].network, .warmup_iterations[].network) | paths' \
             "$which"/*/second.json >"$which.paths"
         jq -c 'keys' "$which"/*/run.json >>"$which.paths"
     done

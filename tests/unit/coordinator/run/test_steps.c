@@ -40,7 +40,7 @@ static enum rf_verdict say(uint32_t node, uint64_t seq,
     struct rf_msg_answer ranks[] = {first, second};
     const struct rf_msg_done done = {
         .attempt = 7, .seq = seq, .ranks = ranks, .n_ranks = 2};
-    const struct rf_run_taker taker = {count, &taken};
+    const struct rf_run_taker taker = {count, &taken, NULL};
     return rf_run_steps_done(steps, node, &done, taker, fault);
 }
 
@@ -78,7 +78,7 @@ static enum rf_verdict say_rest(uint32_t node, struct rf_msg_answer *listed,
                                      .ok = true,
                                      .ranks = listed,
                                      .n_ranks = listed != NULL};
-    const struct rf_run_taker taker = {count, &taken};
+    const struct rf_run_taker taker = {count, &taken, NULL};
     return rf_run_steps_done(steps, node, &done, taker, fault);
 }
 
@@ -92,6 +92,28 @@ TEST(test_steps_take_ranks_that_are_not_listed)
     ck_assert(!rf_run_steps_wait_for(steps, LAB_A));
     ck_assert_int_eq(say_rest(LAB_B, &listed, &fault), RF_VERDICT_NEXT);
     ck_assert_uint_eq(taken, 4); /* each rank once */
+}
+
+static void note_bytes(uint32_t node, const struct rf_msg_network *network,
+                       void *data)
+{
+    ck_assert_ptr_eq(data, &taken);
+    ck_assert_uint_eq(taken, 2); /* after the ranks' answers */
+    ck_assert_uint_eq(node, LAB_B);
+    taken += (unsigned)network->loopback_bytes;
+}
+
+TEST(test_steps_take_what_a_node_counted)
+{
+    struct rf_msg_network network = {.loopback_bytes = 40};
+    struct rf_msg_done done = {
+        .attempt = 7, .seq = 1, .ok = true, .network = &network};
+    const struct rf_run_taker taker = {count, &taken, note_bytes};
+    struct rf_fault fault;
+    (void)rf_run_steps_ask(steps);
+    ck_assert_int_eq(rf_run_steps_done(steps, LAB_B, &done, taker, &fault),
+                     RF_VERDICT_GO_ON);
+    ck_assert_uint_eq(taken, 42);
 }
 
 TEST(test_steps_refuse_a_listed_rank_of_another_node)
@@ -194,7 +216,7 @@ LOOP_TEST(test_steps_refuse_answers, RF_ARRAY_SIZE(faults))
 
 TEST(test_steps_miss_a_rank_that_is_left_out)
 {
-    const struct rf_run_taker taker = {count, &taken};
+    const struct rf_run_taker taker = {count, &taken, NULL};
     struct rf_msg_answer one = ok(2);
     AUTO(rf_fault) fault;
     const struct rf_msg_done done = {

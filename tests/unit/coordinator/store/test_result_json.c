@@ -316,6 +316,76 @@ static void load_with_method(const char *method)
     free(text);
 }
 
+/* The next iteration, in which node b counted something. */
+static json_t *record_counted(struct rf_attempt *attempt)
+{
+    char name[] = "eth0";
+    struct rf_msg_counted eth0 = {.name = name,
+                                  .sent_bytes = 1000,
+                                  .received_bytes = 2000,
+                                  .rdma_sent_bytes = RF_ABSENT_U64,
+                                  .rdma_received_bytes = RF_ABSENT_U64,
+                                  .dropped = RF_ABSENT_U64};
+    const struct rf_msg_network network = {
+        .segments = 7, .interfaces = &eth0, .n_interfaces = 1};
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        attempt->pending[r].link_sent_bytes = 10 + r;
+        attempt->pending[r].link_received_bytes = r == 2 ? RF_ABSENT_U64 : 20;
+    }
+    attempt->n_wanted = 5;
+    rf_attempt_take_network(attempt, 1, &network);
+    rf_attempt_keep(attempt, 4);
+    return record_of(attempt);
+}
+
+TEST(test_results_have_counted_beside_planned_bytes)
+{
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    const struct rf_schedule *schedule = attempt->scenario->schedule;
+    json_auto_t *record = record_counted(attempt), *wanted;
+    const json_t *iterations = json_object_get(record, "iterations");
+    ck_assert_uint_eq(json_array_size(json_at(iterations, "[0].network")), 0);
+    ck_assert_uint_gt(schedule->node_send[1] + schedule->node_recv[1], 0);
+    wanted = json_pack(
+        "[{s:s, s:I, s:I, s:i, s:i, s:i, s:[{s:s, s:i, s:i}]}]", "host", "b",
+        "planned_sent_bytes", (json_int_t)schedule->node_send[1],
+        "planned_received_bytes", (json_int_t)schedule->node_recv[1],
+        "loopback_bytes", 0, "segments", 7, "retransmits", 0, "interfaces",
+        "name", "eth0", "sent_bytes", 1000, "received_bytes", 2000);
+    ck_assert(json_equal(json_at(iterations, "[3].network"), wanted));
+}
+
+TEST(test_results_plan_the_bytes_that_an_encoding_left)
+{
+    AUTO(rf_attempt) *attempt;
+    json_auto_t *record;
+    load_with_method("tcp', 'update': {'density': 0.1}, 'encoding': 'auto");
+    attempt = result_lab_attempt(0);
+    record = record_counted(attempt);
+    ck_assert_int_eq(
+        json_integer_at(record, "iterations[3].network[0].planned_sent_bytes"),
+        12 + 13);
+    ck_assert_int_eq(json_integer_at(record, "iterations[3].network[0]."
+                                             "planned_received_bytes"),
+                     20);
+}
+
+static const char *const without_network[] = {"null",
+                                              "disk', 'disk': {'folder': '/x'},"
+                                              " 'strategy': 'send_recv"};
+
+LOOP_TEST(test_results_plan_no_bytes_that_need_no_network,
+          RF_ARRAY_SIZE(without_network))
+{
+    AUTO(rf_attempt) *attempt;
+    json_auto_t *record;
+    load_with_method(without_network[_i]);
+    attempt = result_lab_attempt(0);
+    record = record_counted(attempt);
+    ck_assert(json_is_null(
+        json_at(record, "iterations[3].network[0].planned_sent_bytes")));
+}
+
 TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
 {
     AUTO(rf_attempt) *attempt;

@@ -7,6 +7,7 @@
 #include "common/stats.h"
 #include "common/text.h"
 #include "coordinator/records/fields.h"
+#include "coordinator/records/network.h"
 #include "coordinator/records/variance.h"
 
 #define UNSTABLE "unstable"
@@ -192,6 +193,24 @@ static bool shows(const json_t *record, const char *name,
     return false;
 }
 
+/* What the network's counters cast doubt on, over all repeats together. */
+static const struct {
+    const char *flag;
+    enum rf_remark remark;
+    char *(*reason)(const json_t *record); /* NULL: not the case */
+} of_network[] = {{"idle_nics", RF_REMARK_IDLE_NICS, rf_network_idle},
+                  {"other_traffic", RF_REMARK_OTHER_TRAFFIC, rf_network_extra},
+                  {"retransmits", RF_REMARK_RETRANSMITS, rf_network_repeated}};
+
+static void add_network(json_t *flags, const json_t *record)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(of_network); i++) {
+        char *reason = of_network[i].reason(record);
+        add(flags, reason != NULL, of_network[i].flag);
+        free(reason);
+    }
+}
+
 json_t *rf_doubts_json(const json_t *record)
 {
     static const struct {
@@ -210,6 +229,7 @@ json_t *rf_doubts_json(const json_t *record)
         RF_DOUBT_SLOW_YARDSTICKS);
     add(flags, shows(record, RF_DOUBT_UNMAPPED, is_unmapped),
         RF_DOUBT_UNMAPPED);
+    add_network(flags, record);
     before = json_array_size(flags);
     add(flags, is_wide(record), "wide_interval");
     for (size_t i = 0; i < RF_ARRAY_SIZE(signs); i++) {
@@ -381,6 +401,12 @@ void rf_remarks_add(struct rf_remarks *remarks, const char *run,
          slow_yardsticks(record));
     note(&remarks->of[RF_REMARK_OVER_TCP], run, record, over_tcp(record));
     note(&remarks->of[RF_REMARK_UNMAPPED], run, record, unmapped(record));
+    for (size_t i = 0; i < RF_ARRAY_SIZE(of_network); i++) {
+        if (rf_doubts_has(record, of_network[i].flag)) {
+            note(&remarks->of[of_network[i].remark], run, record,
+                 of_network[i].reason(record));
+        }
+    }
     note(&remarks->of[RF_REMARK_ZERO_COPY], run, record, zero_copy(record));
     note(&remarks->of[RF_REMARK_OUT_OF_TIME], run, record, out_of_time(record));
     note(&remarks->of[RF_REMARK_IMPORTED], run, record, imported(record));
@@ -395,6 +421,9 @@ char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
         "UCX took TCP: ",
         "no room in /dev/shm (or UCX_POSIX_DIR) for weights, slow inside "
         "nodes: ",
+        "idle NICs (try other addresses, UCX_NET_DEVICES, NCCL_IB_HCA): ",
+        "other traffic on the network, times may be too long: ",
+        "TCP sent segments again (full queues? wrong MTU?): ",
         "no GB/s: ",
         "stopped at iterations.max_s: ",
         "imported, measured by others: "};

@@ -28,6 +28,9 @@ enum rf_remark {
     RF_REMARK_SLOW_YARDSTICKS,
     RF_REMARK_OVER_TCP,
     RF_REMARK_UNMAPPED,
+    RF_REMARK_IDLE_NICS,
+    RF_REMARK_OTHER_TRAFFIC,
+    RF_REMARK_RETRANSMITS,
     RF_REMARK_ZERO_COPY,
     RF_REMARK_OUT_OF_TIME,
     RF_REMARK_IMPORTED,
@@ -52,9 +55,9 @@ struct rf_remarks {
 
 /* Adds a record's remarks: unstable and why; yardsticks slowed but not refits;
  * pairs of ranks for which UCX has only TCP; no room for weights in shared
- * memory; no GB/s; iterations ended by max_s; imported, with the window of its
- * times. `run`: the record's run if there
- * are several, else NULL. */
+ * memory; idle NICs; other traffic; repeated segments; no GB/s; iterations
+ * ended by max_s; imported, with the window of its times. `run`: the record's
+ * run if there are several, else NULL. */
 void rf_remarks_add(struct rf_remarks *remarks, const char *run,
                     const json_t *record);
 /* "unstable, see flags: a, b (drift); c (outliers)". "all N" replaces the names

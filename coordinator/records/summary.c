@@ -11,6 +11,7 @@
 #include "common/stats.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/iteration_ranks.h"
+#include "coordinator/records/network.h"
 #include "coordinator/records/variance.h"
 
 const char *const rf_summary_phases[RF_SUMMARY_PHASES] = {
@@ -362,7 +363,9 @@ static json_t *resyncs_json(const json_t *record)
     M(COUNT, resyncs, NULLABLE, resyncs_json(record))                          \
     M(OF(ratios_schema()), yardstick_ratio, REQUIRED, ratios_json(record))     \
     M(OF(phases_schema()), phases, REQUIRED, phases_json(record))              \
-    M(OF(memory_schema()), memory, REQUIRED, memory_json(record))
+    M(OF(memory_schema()), memory, REQUIRED, memory_json(record))              \
+    M(LIST(rf_network_summary_schema()), network, REQUIRED,                    \
+      rf_network_summary_json(record))
 /* Of a record with repeats alone. */
 #define SUMMARY_OF_REPEATS(M)                                                  \
     M(OF(interval_schema()), median_ci95_ms, NULLABLE,                         \

@@ -23,6 +23,17 @@ test_memory_is_reported_by_stage_with_means_over_ranks() {
     done
 }
 
+# Nodes on one machine: what they send to each other passes its loopback, and
+# its interfaces are not any node's own.
+test_bytes_between_nodes_of_one_machine_pass_its_loopback() {
+    record_everything
+    expect_json "$(echo ok/*/across.json)" '.summary.network == [] and
+        all(.iterations[]; .network | length == 2) and
+        all(.iterations[].network[];
+            .loopback_bytes >= .planned_sent_bytes and
+            .planned_sent_bytes + .planned_received_bytes > 0)'
+}
+
 # Keys that the files have, one per line; not those inside of what users wrote
 # or refit-cluster(5) describes.
 written_keys() { # FILE...

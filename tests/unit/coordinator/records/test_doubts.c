@@ -131,6 +131,37 @@ TEST(test_flags_have_weights_that_ranks_could_have_mapped)
     ck_assert_str_eq(flags_of(record), "unmapped ");
 }
 
+/* What one node counted, in a record's summary. */
+static json_t *with_network(int seen, const char *idle, int repeated,
+                            double percent)
+{
+    json_t *record = record_of(calm, 0, 2);
+    json_object_set_new(
+        record, "summary",
+        json_pack(
+            "{s:[{s:s, s:i, s:i, s:i, s:i, s:f, s:i, s:f, s:[s], s:[s*]}]}",
+            "network", "host", "a", "planned_sent_bytes", 50000000,
+            "planned_received_bytes", 50000000, "sent_bytes", seen / 2,
+            "received_bytes", seen / 2, "ratio", seen / 1e8, "retransmits",
+            repeated, "retransmit_percent", percent, "nics_used", "eth0",
+            "nics_idle", idle));
+    return record;
+}
+
+TEST(test_flags_have_what_the_network_counted)
+{
+    ck_assert_str_eq(flags_of(with_network(100000000, NULL, 0, 0)), "");
+    ck_assert_str_eq(flags_of(with_network(115900000, NULL, 50, 0.0099)), "");
+    ck_assert_str_eq(flags_of(with_network(116100000, NULL, 9, 0.01)),
+                     "other_traffic ");
+    ck_assert_str_eq(flags_of(with_network(100000000, NULL, 10, 0.01)),
+                     "retransmits ");
+    ck_assert_str_eq(flags_of(with_network(100000000, "eth1", 0, 0)),
+                     "idle_nics ");
+    /* By other ways than NICs. */
+    ck_assert_str_eq(flags_of(with_network(49000000, "eth1", 0, 0)), "");
+}
+
 /* Of 100 ms, 4 %, 6 % and 26 %. */
 TEST(test_flags_allow_more_start_skew_where_ranks_share_cores)
 {

@@ -106,6 +106,43 @@ TEST(test_weights_without_room_are_not_put_in_a_repeat_that_is_not_there)
     }
 }
 
+static json_t *counted(const char *name, const char *flag)
+{
+    return json_pack("{s:s, s:[s], s:{s:[{s:s, s:i, s:i, s:f, s:i, s:f, s:[s], "
+                     "s:[s, s]}, {s:s}, "
+                     "{s:s, s:f, s:[], s:[s]}]}}",
+                     "name", name, "flags", flag, "summary", "network", "host",
+                     "n1", "planned_sent_bytes", 10000000, "sent_bytes",
+                     25000000, "ratio", 2.5, "retransmits", 20,
+                     "retransmit_percent", 0.25, "nics_used", "eth0",
+                     "nics_idle", "eth1", "eth2", "host", "n2", "host", "n3",
+                     "ratio", 1.0, "nics_used", "nics_idle", "eth0");
+}
+
+TEST(test_what_the_network_counted_is_said_of_flagged_records)
+{
+    static const struct {
+        const char *flag;
+        enum rf_remark about;
+        const char *line;
+    } cases[] = {
+        {"idle_nics", RF_REMARK_IDLE_NICS,
+         "idle NICs (try other addresses, UCX_NET_DEVICES, NCCL_IB_HCA): x (1 "
+         "of 3 used on n1 and 1 more node)"},
+        {"other_traffic", RF_REMARK_OTHER_TRAFFIC,
+         "other traffic on the network, times may be too long: x (2.5 times "
+         "the planned bytes on n1)"},
+        {"retransmits", RF_REMARK_RETRANSMITS,
+         "TCP sent segments again (full queues? wrong MTU?): x (0.25 % on "
+         "n1)"}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        AUTO(rf_remarks) remarks = {.n_records = 0};
+        add(&remarks, counted("x", cases[i].flag));
+        add(&remarks, counted("y", "drift"));
+        expect(&remarks, cases[i].about, cases[i].line);
+    }
+}
+
 TEST(test_a_missing_rate_is_explained)
 {
     AUTO(rf_remarks) remarks = {.n_records = 0};

@@ -121,7 +121,7 @@ const struct rf_result_field rf_result_fields[] = {
     VARIES("environment", "memory_limits", LIST),
     VARIES("environment", "shm_bytes", BYTES),
     VARIES("environment", "network", COUNT),
-    VARIES("environment", "topology", LIST), /* speeds follow power states */
+    VARIES("environment", "topology", LIST),   /* speeds follow power states */
     VARIES("environment", "interfaces", LIST), /* of containers, too */
     VARIES("environment", "boot_id", TEXT),
     VARIES("environment", "candidate", TEXT), /* contains a port */

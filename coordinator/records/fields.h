@@ -24,7 +24,7 @@ enum rf_result_kind {
     RF_RESULT_PERCENT,      /* change; may be negative */
     RF_RESULT_EFFICIENCY,   /* a ratio, or "zero copy" */
     RF_RESULT_RATIO,        /* with "low" and "high" beside it */
-    RF_RESULT_LIST,         /* not in any table */
+    RF_RESULT_LIST,         /* or an object; not in any table */
     RF_RESULT_VERDICT,      /* wrong bytes; a word in the table for people */
 };
 

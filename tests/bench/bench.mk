@@ -65,7 +65,7 @@ $(BUILD)/check-strategies: $(BUILD)/tests/bench/check_strategies.o $(BENCH_LIBS)
 .PHONY: check-strategies
 check-strategies: ## every strategy, method and mesh pair, byte for byte
 	$(call needs,build unit,$(BUILD)/check-strategies)
-	$(BUILD)/check-strategies $(JOBS)
+	CK_TIMEOUT_MULTIPLIER=4 $(BUILD)/check-strategies $(JOBS)
 
 # Peers: the same refits with Open MPI and Gloo, in the same processes.
 PEERS := tests/bench/peers

@@ -4,6 +4,7 @@
  * and first-hour.md after each, so that what was learned stays if the machine
  * goes. Parts that the machine cannot run are skipped with the reason.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +34,8 @@ static void help(FILE *to)
           "                  [--only PART,...] [--out DIR] [--small]\n"
           "       first-hour --run COMMAND...\n\n"
           "Runs the first checks of a GPU machine and writes first-hour.json "
-          "and\nfirst-hour.md to DIR (first-hour). Exit code 0: all parts that "
-          "could run passed.\n\n"
+          "and\nfirst-hour.md to DIR (first-hour-results). Exit code 0: all "
+          "parts that could run\npassed.\n\n"
           "  --minutes N           total time (30); each group gets its share "
           "and\n                        the rest of earlier groups\n"
           "  --part-limit SECONDS  time limit of a part\n"
@@ -450,10 +451,24 @@ static int read_options(struct hour *hour, int argc, char **argv,
     return 0;
 }
 
+/* Its full path goes to `full`, of PATH_MAX bytes. */
+static bool make_folder(const char *path, char *full)
+{
+    struct stat it;
+    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
+        return false;
+    }
+    if (stat(path, &it) == 0 && !S_ISDIR(it.st_mode)) {
+        errno = ENOTDIR;
+        return false;
+    }
+    return access(path, W_OK) == 0 && realpath(path, full) != NULL;
+}
+
 int main(int argc, char **argv)
 {
     static struct hour hour = {.minutes = 30, .part_s = 86400};
-    const char *out = "first-hour";
+    const char *out = "first-hour-results";
     const int code = read_options(&hour, argc, argv, &out);
     if (code != 0) {
         return code - 1;
@@ -461,9 +476,9 @@ int main(int argc, char **argv)
     if (!rf_hour_find_folders(argv[0], hour.bin, hour.top)) {
         return 1;
     }
-    if (!hour.command && ((mkdir(out, 0755) != 0 && access(out, W_OK) != 0) ||
-                          realpath(out, hour.out) == NULL)) {
-        fprintf(stderr, "first-hour: cannot write to %s\n", out);
+    if (!hour.command && !make_folder(out, hour.out)) {
+        fprintf(stderr, "first-hour: cannot write to %s: %s\n", out,
+                strerror(errno));
         return 1;
     }
     rf_hour_use_bundle(hour.top);

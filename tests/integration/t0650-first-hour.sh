@@ -209,6 +209,18 @@ test_bundle_takes_the_tools_of_the_machine_first() {
     expect_text told 'bundle/tools/bash$'
 }
 
+# Where its user starts it, whose name the folder of results must not have.
+test_bundle_runs_where_it_lies() {
+    make_bundle
+    cd bundle || exit
+    ./first-hour --only probe >said 2>&1 || fail "$(<said)"
+    [ -e first-hour-results/first-hour.md ] || fail "no results"
+    if ./first-hour --only probe --out first-hour >said 2>&1; then
+        fail "a file was taken for the folder"
+    fi
+    expect_text said 'cannot write to first-hour: Not a directory'
+}
+
 # The driver decides between the two builds of a bundle.
 test_bundle_with_cuda_12_is_for_older_drivers() {
     local driver

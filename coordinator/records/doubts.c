@@ -416,11 +416,9 @@ char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
 {
     static const char *const heads[RF_REMARKS] = {
         "unstable, see flags: ",
-        "yardsticks and probes were slowed more than refits, so vs contiguous "
-        "is too low: ",
+        "yardsticks were slowed more than refits; vs contiguous is too low: ",
         "UCX took TCP: ",
-        "no room in /dev/shm (or UCX_POSIX_DIR) for weights, slow inside "
-        "nodes: ",
+        "no room in /dev/shm (or UCX_POSIX_DIR) for weights, slow in nodes: ",
         "idle NICs (try other addresses, UCX_NET_DEVICES, NCCL_IB_HCA): ",
         "other traffic on the network, times may be too long: ",
         "TCP sent segments again (full queues? wrong MTU?): ",

@@ -1,6 +1,7 @@
 /* Deals out processors to slots. See bind.h. */
 #include "worker/agent/bind.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,7 @@ static enum rf_status share_cores(const struct places *places, size_t node,
                                   struct rf_err *err)
 {
     size_t first = 0, n = 0;
+    assert(of > 0);
     while (places->cores[first].node != node) {
         first++;
     }

@@ -64,10 +64,9 @@ TEST(test_slowed_yardsticks_are_named_with_what_does_more)
                             "schedule_bound", "underestimated", "memory of n"));
     add(&remarks,
         json_pack("{s:s, s:[s]}", "name", "b", "flags", "slow_yardsticks"));
-    expect(
-        &remarks, RF_REMARK_SLOW_YARDSTICKS,
-        "yardsticks and probes were slowed more than refits, so vs contiguous "
-        "is too low: a (memory of n); b (unknown resource)");
+    expect(&remarks, RF_REMARK_SLOW_YARDSTICKS,
+           "yardsticks were slowed more than refits; vs contiguous is too low: "
+           "a (memory of n); b (unknown resource)");
 }
 
 TEST(test_weights_without_room_in_shared_memory_are_named)
@@ -81,8 +80,8 @@ TEST(test_weights_without_room_in_shared_memory_are_named)
     json_object_set_new(flagged, "flags", json_pack("[s]", "unmapped"));
     add(&remarks, flagged);
     expect(&remarks, RF_REMARK_UNMAPPED,
-           "no room in /dev/shm (or UCX_POSIX_DIR) for weights, slow inside "
-           "nodes: x (messages by posix/memory,cma/memory)");
+           "no room in /dev/shm (or UCX_POSIX_DIR) for weights, slow in nodes: "
+           "x (messages by posix/memory,cma/memory)");
 }
 
 /* Older results have the way in registration alone. */

@@ -78,10 +78,13 @@ test_mistakes_are_those_of_the_file() {
     [ ! -e results ] || fail "something was run"
 }
 
-test_scenarios_that_name_absent_hosts_are_refused() {
+test_added_hosts_take_the_places_of_dropped_ones_in_scenarios() {
     files '.scenarios[0].train.nodes = ["gpu-a"]
         | .scenarios[0].infer.nodes = ["gpu-b"]'
-    coord_exits 2 cluster.json --nodes 'gpu-b,c'
+    coord_exits 0 plan cluster.json --json --nodes 'gpu-b,c'
+    expect_json out '.scenarios[0].scenario | .train.nodes == ["c"] and
+        .infer.nodes == ["gpu-b"]'
+    coord_exits 2 plan cluster.json --nodes 'gpu-b'
     expect_text err '\$\.scenarios\[0\]\.train\.nodes\[0\]: unknown node "gpu-a"'
     coord_exits 0 plan cluster.json --nodes 'gpu-b,c' \
         --set 'scenarios.0.train.nodes=["c"]'

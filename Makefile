@@ -163,6 +163,7 @@ MAN1 := $(wildcard docs/man/*.1)
 RESULT_PAGE := $(BUILD)/refit-result.5
 MAN5 := $(wildcard docs/man/*.5) $(RESULT_PAGE)
 $(RESULT_PAGE): docs/RESULTS.md scripts/page
+	@mkdir -p $(@D)
 	scripts/page refit-result 5 'result files of refit-coord' $< >$@
 MAN_FOLDER = $(DESTDIR)$(PREFIX)/share/man
 SHARE_FOLDER = $(DESTDIR)$(PREFIX)/share/refit-coord

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "worker/shared/sysfs.h"
 
 #define RDMA_WORD_BYTES 4
 
@@ -76,20 +77,11 @@ static void read_interfaces(const char *root,
 static uint64_t port_bytes(const char *root, const char *port, const char *what)
 {
     const int device = (int)strcspn(port, "/");
-    char *path =
-        rf_xasprintf("%s/sys/class/infiniband/%.*s/ports%s/counters/%s", root,
-                     device, port, port + device, what);
-    unsigned long long words;
-    uint64_t bytes = RF_ABSENT_U64;
-    FILE *file = fopen(path, "re");
-    if (file != NULL) {
-        if (fscanf(file, "%llu", &words) == 1) {
-            bytes = words * RDMA_WORD_BYTES;
-        }
-        fclose(file);
-    }
-    free(path);
-    return bytes;
+    const int64_t words =
+        rf_sysfs_number("%s/sys/class/infiniband/%.*s/ports%s/counters/%s",
+                        root, device, port, port + device, what);
+    return words != RF_ABSENT_I64 ? (uint64_t)words * RDMA_WORD_BYTES
+                                  : RF_ABSENT_U64;
 }
 
 /* The number below `name` in the head of a table of two lines. */

@@ -15,6 +15,7 @@
 
 #include "common/mem.h"
 #include "worker/helper/counters.h"
+#include "worker/shared/sysfs.h"
 
 #define TYPE_ETHERNET 1 /* ARPHRD_… of linux/if_arp.h */
 #define TYPE_INFINIBAND 32
@@ -26,7 +27,7 @@ struct search {
     size_t capacity;
 };
 
-/* A path below /sys/class, for the two functions below. */
+/* A path below /sys/class. Caller frees. */
 RF_PRINTF(2, 3)
 static char *path_of(const struct search *search, const char *fmt, ...)
 {
@@ -48,21 +49,6 @@ static bool is_there(char *path)
     return there;
 }
 
-/* The first line of a file; false, with "", if there is none. Takes `path`. */
-static bool read_line(char *path, char out[64])
-{
-    FILE *file = fopen(path, "re");
-    out[0] = '\0';
-    if (file != NULL) {
-        if (fgets(out, 64, file) != NULL) {
-            out[strcspn(out, "\n")] = '\0';
-        }
-        fclose(file);
-    }
-    free(path);
-    return out[0] != '\0';
-}
-
 static bool has_lower(const struct search *search, const char *name)
 {
     char *pattern = path_of(search, "net/%s/lower_*", name);
@@ -78,7 +64,8 @@ static bool has_lower(const struct search *search, const char *name)
 static bool is_up(const struct search *search, const char *name)
 {
     char state[64];
-    return !read_line(path_of(search, "net/%s/operstate", name), state) ||
+    return !rf_sysfs_line(state, sizeof(state), "%s/sys/class/net/%s/operstate",
+                          search->root, name) ||
            strcmp(state, "up") == 0 || strcmp(state, "unknown") == 0;
 }
 
@@ -91,10 +78,8 @@ static bool in_bond(const struct search *search, const char *name)
 static const char *kind_of(const struct search *search, const char *name)
 {
     const bool device = is_there(path_of(search, "net/%s/device", name));
-    char line[64];
-    const long type = read_line(path_of(search, "net/%s/type", name), line)
-                          ? strtol(line, NULL, 10)
-                          : TYPE_ETHERNET;
+    const int64_t type =
+        rf_sysfs_number("%s/sys/class/net/%s/type", search->root, name);
     if (strcmp(name, RF_COUNTERS_LOOPBACK) == 0 || !is_up(search, name) ||
         has_lower(search, name)) {
         return NULL;
@@ -104,7 +89,7 @@ static const char *kind_of(const struct search *search, const char *name)
                    ? NULL /* a child, which is another's packets */
                    : "infiniband";
     }
-    if (type != TYPE_ETHERNET ||
+    if ((type != TYPE_ETHERNET && type != RF_ABSENT_I64) ||
         (!device && is_there(path_of(search, "net/%s/master", name)) &&
          !in_bond(search, name))) {
         return NULL;
@@ -114,7 +99,7 @@ static const char *kind_of(const struct search *search, const char *name)
 
 /* Takes `rdma`. */
 static void add(struct search *search, const char *name, const char *kind,
-                double speed_mbit, char *rdma)
+                int64_t speed_mbit, char *rdma)
 {
     struct rf_msg_hello *hello = search->hello;
     RF_PUSH(hello->interfaces, hello->n_interfaces, search->capacity,
@@ -133,10 +118,11 @@ static void add_interfaces(struct search *search)
     FILE *file = rf_counters_open(search->root);
     while (file != NULL && rf_counters_next(file, &line)) {
         const char *kind = kind_of(search, line.name);
-        char speed[64];
         if (kind != NULL) {
-            (void)read_line(path_of(search, "net/%s/speed", line.name), speed);
-            add(search, line.name, kind, strtod(speed, NULL), NULL);
+            add(search, line.name, kind,
+                rf_sysfs_number("%s/sys/class/net/%s/speed", search->root,
+                                line.name),
+                NULL);
         }
     }
     if (file != NULL) {
@@ -150,13 +136,14 @@ interface_of(const struct search *search, const char *device, const char *port)
 {
     for (size_t i = 0; i < search->hello->n_interfaces; i++) {
         struct rf_msg_interface *of = &search->hello->interfaces[i];
-        char line[64];
         if (of->rdma == NULL &&
             is_there(path_of(search, "infiniband/%s/device/net/%s", device,
                              of->name)) &&
             !in_bond(search, of->name) &&
-            read_line(path_of(search, "net/%s/dev_port", of->name), line) &&
-            strtol(line, NULL, 10) + 1 == strtol(port, NULL, 10)) {
+            rf_sysfs_number("%s/sys/class/net/%s/dev_port", search->root,
+                            of->name) +
+                    1 ==
+                strtol(port, NULL, 10)) {
             return of;
         }
     }
@@ -164,18 +151,15 @@ interface_of(const struct search *search, const char *device, const char *port)
 }
 
 static void add_port(struct search *search, const char *device,
-                     const char *port)
+                     const char *port, int64_t mbit)
 {
     struct rf_msg_interface *interface = interface_of(search, device, port);
-    char *name = rf_xasprintf("%s/%s", device, port), rate[64];
+    char *name = rf_xasprintf("%s/%s", device, port);
     if (interface != NULL) {
         interface->rdma = name;
         return;
     }
-    (void)read_line(
-        path_of(search, "infiniband/%s/ports/%s/rate", device, port), rate);
-    /* "400 Gb/sec (4X NDR)" */
-    add(search, name, "rdma", strtod(rate, NULL) * 1e3, name);
+    add(search, name, "rdma", mbit, name);
 }
 
 static void add_ports(struct search *search)
@@ -184,15 +168,13 @@ static void add_ports(struct search *search)
     glob_t found;
     if (glob(pattern, 0, NULL, &found) == 0) {
         for (size_t i = 0; i < found.gl_pathc; i++) {
-            const char *path = found.gl_pathv[i] + strlen(search->root);
-            char device[64], port[16], state[64];
-            if (sscanf(path, "/sys/class/infiniband/%63[^/]/ports/%15[^/]/",
-                       device, port) == 2 &&
-                read_line(path_of(search, "infiniband/%s/ports/%s/state",
-                                  device, port),
-                          state) &&
-                strstr(state, "ACTIVE") != NULL) {
-                add_port(search, device, port);
+            char *folder = found.gl_pathv[i], device[64], port[16];
+            *strrchr(folder, '/') = '\0';
+            if (sscanf(folder + strlen(search->root),
+                       "/sys/class/infiniband/%63[^/]/ports/%15[^/]", device,
+                       port) == 2 &&
+                rf_sysfs_port_is_active(folder)) {
+                add_port(search, device, port, rf_sysfs_port_mbit(folder));
             }
         }
         globfree(&found);

@@ -86,8 +86,7 @@ static int64_t interface_mbit(const char *folder)
     return rf_sysfs_number("%s/speed", folder);
 }
 
-/* Of the fastest port that is active. The files are "4: ACTIVE" and "400 Gb/sec
- * (4X NDR)". */
+/* Of the fastest port that is active. */
 static int64_t rdma_mbit(const char *folder)
 {
     char *pattern = rf_xasprintf("%s/ports/*", folder);
@@ -95,13 +94,8 @@ static int64_t rdma_mbit(const char *folder)
     glob_t ports;
     if (glob(pattern, 0, NULL, &ports) == 0) {
         for (size_t i = 0; i < ports.gl_pathc; i++) {
-            char state[TEXT_SIZE], rate[TEXT_SIZE];
-            double gbit;
-            rf_sysfs_line(state, sizeof(state), "%s/state", ports.gl_pathv[i]);
-            rf_sysfs_line(rate, sizeof(rate), "%s/rate", ports.gl_pathv[i]);
-            gbit = strtod(rate, NULL);
-            if (strstr(state, "ACTIVE") != NULL && gbit > 0 && gbit < 1e6) {
-                best = RF_MAX(best, (int64_t)(gbit * 1000));
+            if (rf_sysfs_port_is_active(ports.gl_pathv[i])) {
+                best = RF_MAX(best, rf_sysfs_port_mbit(ports.gl_pathv[i]));
             }
         }
         globfree(&ports);

@@ -45,3 +45,20 @@ int64_t rf_sysfs_number(const char *path, ...)
     number = strtol(text, &end, 10);
     return *end == '\0' && end != text && number >= 0 ? number : RF_ABSENT_I64;
 }
+
+/* The files are "4: ACTIVE" and "400 Gb/sec (4X NDR)". */
+bool rf_sysfs_port_is_active(const char *folder)
+{
+    char state[64];
+    rf_sysfs_line(state, sizeof(state), "%s/state", folder);
+    return strstr(state, "ACTIVE") != NULL;
+}
+
+int64_t rf_sysfs_port_mbit(const char *folder)
+{
+    char rate[64];
+    double gbit;
+    rf_sysfs_line(rate, sizeof(rate), "%s/rate", folder);
+    gbit = strtod(rate, NULL);
+    return gbit > 0 && gbit < 1e6 ? (int64_t)(gbit * 1e3) : RF_ABSENT_I64;
+}

@@ -17,4 +17,9 @@ bool rf_sysfs_line(char *out, size_t size, const char *path, ...)
  * stands for "unknown". */
 int64_t rf_sysfs_number(const char *path, ...) RF_PRINTF(1, 2);
 
+/* Of an RDMA port, whose folder is below infiniband/DEVICE/ports/: whether it is
+ * active, and its rate in Mbit/s; RF_ABSENT_I64: unknown. */
+bool rf_sysfs_port_is_active(const char *folder);
+int64_t rf_sysfs_port_mbit(const char *folder);
+
 #endif

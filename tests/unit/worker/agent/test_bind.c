@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/compiler.h"
-#include "tests/lib/fake_sysfs.h"
+#include "tests/lib/fake_root.h"
 #include "tests/unit/unit.h"
 #include "worker/agent/bind.h"
 #include "worker/shared/cpus.h"
@@ -33,7 +33,7 @@ static enum rf_status deal_out(const char *root, const cpu_set_t *allowed,
                          out, err);
 }
 
-FIXTURE(NULL, fake_sysfs_remove)
+FIXTURE(NULL, fake_root_remove)
 
 static const struct {
     const char *machine, *allowed, *to;
@@ -93,7 +93,7 @@ LOOP_TEST(test_slots_get_their_processors, RF_ARRAY_SIZE(cases))
     struct rf_err err = {.text = ""};
     cpu_set_t allowed, *slots = NULL;
     ck_assert(rf_cpus_read(cases[_i].allowed, &allowed));
-    if (deal_out(fake_sysfs(cases[_i].machine), &allowed, cases[_i].to,
+    if (deal_out(fake_root_machine(cases[_i].machine), &allowed, cases[_i].to,
                  cases[_i].slots, &cases[_i].gpus, &slots, &err) != RF_OK) {
         ck_assert_int_eq(err.status, RF_ERR_UNSUPPORTED);
         ck_assert_ptr_null(slots);
@@ -164,7 +164,7 @@ static void check_random(const char *root, int n_cpus, unsigned seed)
 
 LOOP_TEST(test_all_slots_get_processors_of_one_node, 2)
 {
-    const char *root = fake_sysfs(_i == 0 ? "dgx" : "laptop");
+    const char *root = fake_root_machine(_i == 0 ? "dgx" : "laptop");
     for (unsigned seed = 0; seed < 200; seed++) {
         check_random(root, _i == 0 ? 224 : 8, seed);
     }

@@ -1,8 +1,6 @@
 /* What is read of counters, in a tree that looks like a machine's. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "tests/lib/fake_root.h"
 #include "tests/unit/unit.h"
 #include "worker/helper/counters.h"
 
@@ -17,21 +15,12 @@ static char eth0[] = "eth0", ib1[] = "mlx5_1/1", rdma0[] = "mlx5_0/1",
 static const struct rf_msg_interface interfaces[] = {{eth0, kind, 1000, rdma0},
                                                      {ib1, kind, 1000, ib1}};
 
-static char root[] = "/tmp/refit-counters-XXXXXX";
-
-static void run(const char *command)
-{
-    char line[1600];
-    snprintf(line, sizeof(line), "cd '%s' && %s", root, command);
-    ck_assert_int_eq(system(line), 0); /* NOLINT(cert-env33-c): fixed text */
-}
+static const char *root;
 
 /* Values of the counters: each is `n` times another small number. */
 static void count(int n)
 {
-    char line[1500];
-    snprintf(
-        line, sizeof(line),
+    fake_root_run(
         "printf 'Inter-|   Receive |  Transmit\\n face |bytes    packets\\n"
         "    lo: 7 1 0 0 0 0 0 0 %d 1 0 0 0 0 0 0\\n"
         "  eth0:%d 9 %d %d 9 9 9 9 %d 9 %d %d 9 9 9 9\\n' >proc/net/dev; "
@@ -41,20 +30,14 @@ static void count(int n)
         ">sys/class/infiniband/mlx5_$d/ports/1/counters/port_xmit_data; echo "
         "%d >sys/class/infiniband/mlx5_$d/ports/1/counters/port_rcv_data; done",
         11 * n, 1000 * n, n, n, 2000 * n, n, n, 500 * n, 3 * n, 25 * n, 50 * n);
-    run(line);
 }
 
 static void setup(void)
 {
-    strcpy(root + strlen(root) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
-    run("mkdir -p proc/net sys/class/infiniband/mlx5_0/ports/1/counters "
+    root = fake_root_make();
+    fake_root_run(
+        "mkdir -p proc/net sys/class/infiniband/mlx5_0/ports/1/counters "
         "sys/class/infiniband/mlx5_1/ports/1/counters");
-}
-
-static void teardown(void)
-{
-    run("rm -rf \"$PWD\"");
 }
 
 static void read_all(struct rf_msg_network *out)
@@ -62,7 +45,7 @@ static void read_all(struct rf_msg_network *out)
     rf_counters_read(root, interfaces, RF_ARRAY_SIZE(interfaces), out);
 }
 
-FIXTURE(setup, teardown)
+FIXTURE(setup, fake_root_remove)
 
 TEST(test_counters_of_an_interval_are_differences)
 {
@@ -113,11 +96,11 @@ LOOP_TEST(test_counters_that_come_or_go_are_left_out, 2)
     AUTO(rf_msg_network) before, now;
     count(1);
     if (_i == 0) {
-        run("rm -r sys/class/infiniband/mlx5_1");
+        fake_root_run("rm -r sys/class/infiniband/mlx5_1");
     }
     read_all(&before);
     if (_i == 1) {
-        run("rm proc/net/dev; rm -r sys/class/infiniband/mlx5_0");
+        fake_root_run("rm proc/net/dev; rm -r sys/class/infiniband/mlx5_0");
     }
     read_all(&now);
     rf_counters_since(&before, &now);
@@ -129,7 +112,7 @@ LOOP_TEST(test_counters_that_come_or_go_are_left_out, 2)
 TEST(test_counters_of_a_machine_without_files_are_absent)
 {
     AUTO(rf_msg_network) before, now;
-    run("rm -r proc sys");
+    fake_root_run("rm -r proc sys");
     read_all(&before);
     read_all(&now);
     rf_counters_since(&before, &now);

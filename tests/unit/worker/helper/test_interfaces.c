@@ -1,26 +1,19 @@
 /* Which interfaces and RDMA ports count, in trees that look like machines'. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/fake_root.h"
 #include "tests/unit/unit.h"
 #include "worker/helper/interfaces.h"
 
-static char root[] = "/tmp/refit-interfaces-XXXXXX";
+static const char *root;
 static struct rf_msg_hello hello;
-
-static void run(const char *command)
-{
-    char line[1024];
-    snprintf(line, sizeof(line), "cd '%s' && %s", root, command);
-    ck_assert_int_eq(system(line), 0); /* NOLINT(cert-env33-c): fixed text */
-}
 
 static void setup(void)
 {
-    strcpy(root + strlen(root) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
-    run("mkdir -p proc/net sys/class/net sys/class/infiniband; printf "
+    root = fake_root_make();
+    fake_root_run(
+        "mkdir -p proc/net sys/class/net sys/class/infiniband; printf "
         "'Inter-|   Receive |  Transmit\\n face |bytes    packets\\n' "
         ">proc/net/dev");
     rf_schema_init(&rf_msg_hello_schema, &hello);
@@ -29,32 +22,28 @@ static void setup(void)
 static void teardown(void)
 {
     rf_schema_free(&rf_msg_hello_schema, &hello);
-    run("rm -rf \"$PWD\"");
+    fake_root_remove();
 }
 
 /* An Ethernet interface that is up; `more` are commands in its folder. */
 static void interface(const char *name, const char *speed, const char *more)
 {
-    char line[900];
-    snprintf(line, sizeof(line),
-             "printf '%%6s: 1 2\\n' %s >>proc/net/dev; mkdir sys/class/net/%s "
-             "&& cd sys/class/net/%s && echo 1 >type && echo up >operstate && "
-             "echo %s >speed && echo 0 >dev_port; %s",
-             name, name, name, speed, more);
-    run(line);
+    fake_root_run(
+        "printf '%%6s: 1 2\\n' %s >>proc/net/dev; mkdir sys/class/net/%s "
+        "&& cd sys/class/net/%s && echo 1 >type && echo up >operstate && "
+        "echo %s >speed && echo 0 >dev_port; %s",
+        name, name, name, speed, more);
 }
 
 /* Port 1 of an adapter, whose interfaces are folders of its device. */
 static void adapter(const char *name, const char *state, const char *interfaces)
 {
-    char line[900];
-    snprintf(line, sizeof(line),
-             "cd sys/class/infiniband && mkdir -p %s/ports/1/counters "
-             "%s/device/net && echo '4: %s' >%s/ports/1/state && echo '400 "
-             "Gb/sec (4X NDR)' >%s/ports/1/rate; cd %s/device/net && mkdir -p "
-             "x %s",
-             name, name, state, name, name, name, interfaces);
-    run(line);
+    fake_root_run(
+        "cd sys/class/infiniband && mkdir -p %s/ports/1/counters "
+        "%s/device/net && echo '4: %s' >%s/ports/1/state && echo '400 "
+        "Gb/sec (4X NDR)' >%s/ports/1/rate; cd %s/device/net && mkdir -p "
+        "x %s",
+        name, name, state, name, name, name, interfaces);
 }
 
 /* "NAME KIND SPEED RDMA;" for each that is found. */
@@ -119,8 +108,8 @@ TEST(test_virtual_ports_of_a_bridge_do_not_count)
 /* As where sysfs is of another network namespace than the process. */
 TEST(test_interfaces_unknown_to_sysfs_count)
 {
-    run("printf '    lo: 1\\n  eth7: 1\\n' >>proc/net/dev");
-    run("mkdir -p sys/class/net/eth0/device");
+    fake_root_run("printf '    lo: 1\\n  eth7: 1\\n' >>proc/net/dev");
+    fake_root_run("mkdir -p sys/class/net/eth0/device");
     ck_assert_str_eq(found(), "eth7 virtual -1 -;");
 }
 
@@ -146,6 +135,6 @@ TEST(test_ports_without_an_interface_count_by_themselves)
 
 TEST(test_a_machine_without_files_has_none)
 {
-    run("rm -r proc sys");
+    fake_root_run("rm -r proc sys");
     ck_assert_str_eq(found(), "");
 }

@@ -1,34 +1,19 @@
 /* What is found of adapters in a tree that looks like a machine's. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tests/lib/fake_root.h"
 #include "tests/unit/unit.h"
 #include "worker/helper/rdma.h"
 
-static char root[] = "/tmp/refit-rdma-XXXXXX";
-
-static void run(const char *command)
-{
-    char line[512];
-    snprintf(line, sizeof(line), "cd '%s' && %s", root, command);
-    ck_assert_int_eq(system(line), 0); /* NOLINT(cert-env33-c): fixed text */
-}
+static const char *root;
 
 static void setup(void)
 {
-    strcpy(root + strlen(root) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    root = fake_root_make();
 }
 
-static void teardown(void)
-{
-    run("rm -rf \"$PWD\"");
-}
-
-FIXTURE(setup, teardown)
+FIXTURE(setup, fake_root_remove)
 
 TEST(test_machine_without_adapters_has_nothing)
 {
@@ -42,7 +27,8 @@ TEST(test_machine_without_adapters_has_nothing)
 TEST(test_adapters_without_device_files_have_no_verbs)
 {
     struct rf_msg_rdma found;
-    run("mkdir -p sys/class/infiniband/mlx5_0 sys/class/infiniband/mlx5_1");
+    fake_root_run(
+        "mkdir -p sys/class/infiniband/mlx5_0 sys/class/infiniband/mlx5_1");
     rf_rdma_find(root, &found);
     ck_assert_uint_eq(found.adapters, 2);
     ck_assert(!found.verbs && !found.peermem);
@@ -51,10 +37,11 @@ TEST(test_adapters_without_device_files_have_no_verbs)
 LOOP_TEST(test_device_files_and_either_module_are_found, 2)
 {
     struct rf_msg_rdma found;
-    run("mkdir -p sys/class/infiniband/mlx5_0 dev/infiniband sys/module/");
-    run(_i == 0 ? "mkdir sys/module/nvidia_peermem"
-                : "mkdir sys/module/nv_peer_mem");
-    run("touch dev/infiniband/uverbs0");
+    fake_root_run(
+        "mkdir -p sys/class/infiniband/mlx5_0 dev/infiniband sys/module/");
+    fake_root_run("mkdir sys/module/%s",
+                  _i == 0 ? "nvidia_peermem" : "nv_peer_mem");
+    fake_root_run("touch dev/infiniband/uverbs0");
     rf_rdma_find(root, &found);
     ck_assert_uint_eq(found.adapters, 1);
     ck_assert(found.verbs && found.peermem);

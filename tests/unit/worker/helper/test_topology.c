@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/compiler.h"
-#include "tests/lib/fake_sysfs.h"
+#include "tests/lib/fake_root.h"
 #include "tests/unit/unit.h"
 #include "worker/helper/topology.h"
 
@@ -18,12 +18,12 @@ static void find(const char *machine, const char *const *addresses, size_t n)
         gpus[i].index = (uint32_t)i;
         gpus[i].pci_bus_id = (char *)(uintptr_t)addresses[i];
     }
-    found = rf_topology_find(fake_sysfs(machine), gpus, n);
+    found = rf_topology_find(fake_root_machine(machine), gpus, n);
 }
 
 static void teardown(void)
 {
-    fake_sysfs_remove();
+    fake_root_remove();
     if (found != NULL) {
         rf_schema_free(&rf_msg_topology_schema, found);
         free(found);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/compiler.h"
-#include "tests/lib/fake_sysfs.h"
+#include "tests/lib/fake_root.h"
 #include "tests/unit/unit.h"
 #include "transport/control/schema.h"
 #include "worker/shared/cpus.h"
@@ -49,11 +49,11 @@ LOOP_TEST(test_other_texts_are_no_lists, RF_ARRAY_SIZE(wrong))
 }
 
 CASE("machines")
-FIXTURE(NULL, fake_sysfs_remove)
+FIXTURE(NULL, fake_root_remove)
 
 TEST(test_numa_nodes_have_the_processors_that_may_be_used)
 {
-    const char *root = fake_sysfs("dgx");
+    const char *root = fake_root_machine("dgx");
     const cpu_set_t some = set_of("0-1,55-57,300"), first = set_of("0-55"),
                     none = set_of("300"), both = set_of("55,300");
     AUTO_FREE struct rf_numa_node *nodes = NULL;
@@ -72,7 +72,7 @@ TEST(test_numa_nodes_have_the_processors_that_may_be_used)
 
 TEST(test_machines_without_nodes_have_none)
 {
-    const char *root = fake_sysfs("vm");
+    const char *root = fake_root_machine("vm");
     const cpu_set_t some = set_of("0-3");
     struct rf_numa_node *nodes;
     ck_assert_uint_eq(rf_cpus_nodes(root, &some, &nodes), 0);
@@ -94,7 +94,7 @@ LOOP_TEST(test_cores_have_all_their_threads_that_may_be_used,
     const cpu_set_t cpus = set_of(machines[_i].cpus);
     AUTO_FREE cpu_set_t *cores = NULL;
     const size_t n =
-        rf_cpus_cores(fake_sysfs(machines[_i].machine), &cpus, &cores);
+        rf_cpus_cores(fake_root_machine(machines[_i].machine), &cpus, &cores);
     for (size_t i = 0; i < n; i++) {
         ck_assert_ptr_nonnull(machines[_i].cores[i]);
         ASSERT_CPUS(&cores[i], machines[_i].cores[i]);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/paths.h"
 
@@ -103,9 +103,10 @@ static json_t *field_schema(const struct rf_config_field *field)
 {
     json_t *out = field->schema != NULL ? field->schema()
                   : field->kind == RF_CONFIG_NUMBER
-                      ? rf_schema_integer(field->least, field->most)
-                  : field->kind == RF_CONFIG_FLAG ? rf_schema_type("boolean")
-                                                  : rf_schema_text();
+                      ? rf_json_schema_integer(field->least, field->most)
+                  : field->kind == RF_CONFIG_FLAG
+                      ? rf_json_schema_type("boolean")
+                      : rf_json_schema_text();
     if (field->what != NULL) {
         json_object_set_new(out, "description", json_string(field->what));
     }
@@ -114,11 +115,11 @@ static json_t *field_schema(const struct rf_config_field *field)
 
 json_t *rf_config_fields_schema(const struct rf_config_field *fields)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     for (; fields->key != NULL; fields++) {
-        rf_schema_add(out, fields->key, field_schema(fields));
+        rf_json_schema_add(out, fields->key, field_schema(fields));
         if (fields->required) {
-            rf_schema_require(out, fields->key);
+            rf_json_schema_require(out, fields->key);
         }
     }
     return out;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "coordinator/config/config_fields.h"
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/nodes/names.h"
@@ -49,12 +49,12 @@ static bool valid_fingerprint(const char *text)
 
 static json_t *method_schema(void)
 {
-    return rf_schema_words(methods, NULL);
+    return rf_json_schema_words(methods, NULL);
 }
 
 static json_t *bind_schema(void)
 {
-    return rf_schema_words(binds, NULL);
+    return rf_json_schema_words(binds, NULL);
 }
 
 static json_t *env_schema(void)
@@ -67,12 +67,12 @@ static json_t *env_schema(void)
 
 static json_t *wrap_schema(void)
 {
-    return rf_schema_list(rf_schema_text(), 1, RF_LAUNCH_WRAP_MAX);
+    return rf_json_schema_list(rf_json_schema_text(), 1, RF_LAUNCH_WRAP_MAX);
 }
 
 static json_t *port_range_schema(void)
 {
-    return rf_schema_list(rf_schema_integer(1, 65535), 2, 2);
+    return rf_json_schema_list(rf_json_schema_integer(1, 65535), 2, 2);
 }
 
 #define AT(member) .offset = offsetof(struct rf_launch_config, member)
@@ -446,7 +446,8 @@ json_t *rf_config_control_schema(void)
 
 json_t *rf_config_nodes_schema(void)
 {
-    return rf_schema_either(json_pack("{s:s}", "const", "slurm"),
-                            rf_schema_list(rf_config_fields_schema(node_fields),
-                                           1, RF_CONFIG_MAX_NODES));
+    return rf_json_schema_either(
+        json_pack("{s:s}", "const", "slurm"),
+        rf_json_schema_list(rf_config_fields_schema(node_fields), 1,
+                            RF_CONFIG_MAX_NODES));
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/links/links.h"
 #include "coordinator/config/links/timeline.h"
@@ -29,7 +29,7 @@ static json_t *reference(const char *name)
 /* The values of an axis. */
 static json_t *axis_schema(json_t *item)
 {
-    json_t *out = rf_schema_list(item, 1, RF_CONFIG_MAX_SCENARIOS);
+    json_t *out = rf_json_schema_list(item, 1, RF_CONFIG_MAX_SCENARIOS);
     json_object_set_new(out, "uniqueItems", json_true());
     return out;
 }
@@ -72,7 +72,7 @@ static json_t *allow(json_t *schema, const char *path, const char *key,
     const bool object = is != NULL && strcmp(is, "object") == 0;
     json_t *out;
     allow_inside(schema, path, axes);
-    out = rf_schema_either(schema, reference("variable"));
+    out = rf_json_schema_either(schema, reference("variable"));
     if (axes && !object && rf_config_may_be_axis(path, key)) {
         json_t *forms = json_object_get(out, "anyOf");
         json_t *item =
@@ -92,7 +92,7 @@ static json_t *method_schema(void)
     for (size_t m = 0; m < RF_METHOD_COUNT; m++) {
         names[m] = rf_method_infos[m].name;
     }
-    out = rf_schema_words(names, NULL);
+    out = rf_json_schema_words(names, NULL);
     for (size_t i = 0; (alias = rf_spec_method_alias(i)) != NULL; i++) {
         json_array_append_new(json_object_get(out, "enum"), json_string(alias));
     }
@@ -108,7 +108,7 @@ static json_t *named_model_schema(void)
             forms, json_pack("{s:[s]}", "required", rf_config_model_names[i]));
     }
     json_object_set_new(out, "anyOf", forms);
-    return rf_schema_either(out, reference("variable"));
+    return rf_json_schema_either(out, reference("variable"));
 }
 
 /* A scenario, or defaults of scenarios: no key is required. */
@@ -116,18 +116,22 @@ static json_t *scenario_schema(void)
 {
     json_t *out = rf_spec_fields_schema(rf_spec_fields);
     json_object_del(out, "required");
-    rf_schema_add(out, "method", method_schema());
+    rf_json_schema_add(out, "method", method_schema());
     allow_inside(out, "", true);
-    rf_schema_add(
+    rf_json_schema_add(
         out, "name",
-        allow(rf_schema_pattern(FILE_NAME, RF_CONFIG_MAX_NAME), "", "", false));
-    rf_schema_add(out, "slow", allow(rf_schema_type("boolean"), "", "", false));
-    rf_schema_add(out, "impossible",
-                  allow(rf_schema_words(rf_config_impossible_words, NULL), "",
-                        "", false));
-    rf_schema_add(out, "model",
-                  rf_schema_either(reference("model"),
-                                   axis_schema(named_model_schema())));
+        allow(rf_json_schema_pattern(FILE_NAME, RF_CONFIG_MAX_NAME), "", "",
+              false));
+    rf_json_schema_add(out, "slow",
+                       allow(rf_json_schema_type("boolean"), "", "", false));
+    rf_json_schema_add(
+        out, "impossible",
+        allow(rf_json_schema_words(rf_config_impossible_words, NULL), "", "",
+              false));
+    rf_json_schema_add(
+        out, "model",
+        rf_json_schema_either(reference("model"),
+                              axis_schema(named_model_schema())));
     return out;
 }
 
@@ -142,7 +146,7 @@ static json_t *definitions(void)
 
 static json_t *name_schema(void)
 {
-    return rf_schema_pattern(FILE_NAME, 64);
+    return rf_json_schema_pattern(FILE_NAME, 64);
 }
 
 static json_t *model_schema(void)
@@ -152,25 +156,26 @@ static json_t *model_schema(void)
 
 static json_t *defaults_schema(void)
 {
-    return rf_schema_either(json_pack("{s:s, s:{s:b}}", "$ref",
-                                      "#/$defs/scenario", "properties", "name",
-                                      (int)false),
-                            reference("variable"));
+    return rf_json_schema_either(json_pack("{s:s, s:{s:b}}", "$ref",
+                                           "#/$defs/scenario", "properties",
+                                           "name", (int)false),
+                                 reference("variable"));
 }
 
 static json_t *scenarios_schema(void)
 {
     json_t *scenario = reference("scenario");
-    rf_schema_require(scenario, "name");
-    return rf_schema_either(
-        rf_schema_list(rf_schema_either(scenario, reference("variable")), 1,
-                       RF_CONFIG_MAX_SCENARIOS),
+    rf_json_schema_require(scenario, "name");
+    return rf_json_schema_either(
+        rf_json_schema_list(
+            rf_json_schema_either(scenario, reference("variable")), 1,
+            RF_CONFIG_MAX_SCENARIOS),
         reference("variable"));
 }
 
 static json_t *variables_schema(void)
 {
-    return rf_schema_type("object");
+    return rf_json_schema_type("object");
 }
 
 const struct rf_config_member rf_config_members[] = {
@@ -184,17 +189,17 @@ const struct rf_config_member rf_config_members[] = {
     {"links", rf_links_schema},
     {"timeline", rf_timeline_schema},
     {"variables", variables_schema},
-    {"$schema", rf_schema_text},
+    {"$schema", rf_json_schema_text},
     {NULL, NULL}};
 
 json_t *rf_config_schema(void)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     json_object_set_new(out, "$defs", definitions());
     for (size_t i = 0; rf_config_members[i].key != NULL; i++) {
-        rf_schema_add(out, rf_config_members[i].key,
-                      rf_config_members[i].schema());
+        rf_json_schema_add(out, rf_config_members[i].key,
+                           rf_config_members[i].schema());
     }
-    rf_schema_require(out, "scenarios");
+    rf_json_schema_require(out, "scenarios");
     return out;
 }

@@ -16,7 +16,7 @@
 #include "checkpoint/headers.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "common/text.h"
 #include "coordinator/config/hub_cache.h"
 #include "coordinator/config/paths.h"
@@ -298,10 +298,11 @@ json_t *rf_model_file_schema(void)
     for (size_t i = 0; sources[i] != NULL; i++) {
         json_t *is = json_object_get(properties, sources[i]);
         if (is != NULL && may_be_path(sources[i])) {
-            rf_schema_add(out, sources[i],
-                          rf_schema_either(rf_schema_text(), json_incref(is)));
+            rf_json_schema_add(
+                out, sources[i],
+                rf_json_schema_either(rf_json_schema_text(), json_incref(is)));
         }
     }
-    rf_schema_add(out, "checkpoint", rf_schema_text());
+    rf_json_schema_add(out, "checkpoint", rf_json_schema_text());
     return out;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "coordinator/records/fields.h"
 
 #define NS(key, member)                                                        \
@@ -44,14 +44,14 @@ json_t *rf_iteration_ranks_json(const struct rf_iteration_rank *ranks, size_t n)
 
 json_t *rf_iteration_rank_schema(void)
 {
-    json_t *out = rf_schema_record("rank:count");
+    json_t *out = rf_json_schema_record("rank:count");
     for (size_t i = 0; i < RF_ITERATION_RANK_FIELDS; i++) {
         const struct rf_iteration_rank_field *f = &rf_iteration_rank_fields[i];
         const bool rare =
             f->offset == offsetof(struct rf_iteration_rank, device_ns);
-        rf_schema_describe(out, f->key, rare ? RF_OPTIONAL : RF_REQUIRED,
-                           f->decimals > 0 ? rf_schema_type("number")
-                                           : rf_schema_count());
+        rf_json_schema_describe(out, f->key, rare ? RF_OPTIONAL : RF_REQUIRED,
+                                f->decimals > 0 ? rf_json_schema_type("number")
+                                                : rf_json_schema_count());
     }
     return out;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "common/stats.h"
 #include "common/text.h"
 #include "coordinator/records/fields.h"
@@ -184,14 +184,14 @@ static void put_repeated(json_t *out, const struct node *node)
 
 json_t *rf_network_summary_schema(void)
 {
-    json_t *out = rf_schema_record(
+    json_t *out = rf_json_schema_record(
         "host:string planned_sent_bytes:count planned_received_bytes:count "
         "sent_bytes:count received_bytes:count ratio:number retransmits:count? "
         "retransmit_percent:number?");
-    rf_schema_need(out, "nics_used",
-                   rf_schema_any_list(rf_schema_type("string")));
-    rf_schema_need(out, "nics_idle",
-                   rf_schema_any_list(rf_schema_type("string")));
+    rf_json_schema_need(out, "nics_used",
+                        rf_json_schema_any_list(rf_json_schema_type("string")));
+    rf_json_schema_need(out, "nics_idle",
+                        rf_json_schema_any_list(rf_json_schema_type("string")));
     return out;
 }
 

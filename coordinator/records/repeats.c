@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "coordinator/records/doubts.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/summary.h"
@@ -346,10 +346,11 @@ bool rf_repeats_has(const json_t *record, uint32_t repeat)
 
 void rf_repeats_schema(json_t *record)
 {
-    json_t *entry = rf_schema_record("repeat:count");
+    json_t *entry = rf_json_schema_record("repeat:count");
     for (size_t i = 0; i < RF_ARRAY_SIZE(own); i++) {
-        rf_schema_need(entry, own[i], rf_schema_as(own[i]));
+        rf_json_schema_need(entry, own[i], rf_json_schema_as(own[i]));
     }
-    rf_schema_add(entry, "summary", rf_schema_as("summary/anyOf/0"));
-    rf_schema_add(record, "repeats", rf_schema_list(entry, 1, UINT32_MAX));
+    rf_json_schema_add(entry, "summary", rf_json_schema_as("summary/anyOf/0"));
+    rf_json_schema_add(record, "repeats",
+                       rf_json_schema_list(entry, 1, UINT32_MAX));
 }

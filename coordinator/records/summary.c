@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "common/stats.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/iteration_ranks.h"
@@ -48,17 +48,17 @@ static json_t *phases_json(const json_t *record)
 
 static json_t *phases_schema(void)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     for (size_t p = 0; p < RF_SUMMARY_PHASES; p++) {
-        rf_schema_describe(out, rf_summary_phases[p], RF_NULLABLE,
-                           rf_schema_type("number"));
+        rf_json_schema_describe(out, rf_summary_phases[p], RF_NULLABLE,
+                                rf_json_schema_type("number"));
     }
     return out;
 }
 
 static json_t *interval_schema(void)
 {
-    return rf_schema_list(rf_schema_type("number"), 2, 2);
+    return rf_json_schema_list(rf_json_schema_type("number"), 2, 2);
 }
 
 /* [low, high]; NULL if unknown. */
@@ -252,10 +252,11 @@ static void take_ranks(const json_t *memory, json_t *out,
 
 static json_t *stages_schema(void)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     for (size_t s = 0; s < RF_ARRAY_SIZE(stages); s++) {
-        rf_schema_need(out, stages[s],
-                       rf_schema_record("mean_bytes:count? max_bytes:count?"));
+        rf_json_schema_need(
+            out, stages[s],
+            rf_json_schema_record("mean_bytes:count? max_bytes:count?"));
     }
     return out;
 }
@@ -391,7 +392,7 @@ json_t *rf_summary_json(const json_t *record, bool has_rate)
 
 static json_t *form_schema(bool of_repeats)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     SUMMARY(RF_DESCRIBE);
     if (of_repeats) {
         SUMMARY_OF_REPEATS(RF_DESCRIBE);
@@ -401,7 +402,7 @@ static json_t *form_schema(bool of_repeats)
 
 json_t *rf_summary_schema(void)
 {
-    return rf_schema_either(form_schema(false), form_schema(true));
+    return rf_json_schema_either(form_schema(false), form_schema(true));
 }
 
 /* Nothing is faster than a true bound, but both medians are measured. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "common/stats.h"
 #include "coordinator/records/summary.h"
 
@@ -138,9 +138,9 @@ RF_MEMBERS_SCHEMA(pair_schema, PROBED_PAIR)
 
 json_t *rf_result_bound_probe_schema(void)
 {
-    json_t *out = rf_schema_object();
-    rf_schema_need(out, "nodes", rf_schema_any_list(node_schema()));
-    rf_schema_need(out, "pairs", rf_schema_any_list(pair_schema()));
+    json_t *out = rf_json_schema_object();
+    rf_json_schema_need(out, "nodes", rf_json_schema_any_list(node_schema()));
+    rf_json_schema_need(out, "pairs", rf_json_schema_any_list(pair_schema()));
     return out;
 }
 
@@ -188,7 +188,7 @@ static void put_bound(json_t *out, const struct rf_attempt *attempt,
 
 json_t *rf_result_bound_schedule_schema(void)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     ANY_BOUND(RF_DESCRIBE);
     rf_summary_judge_schema(out);
     return out;
@@ -220,8 +220,9 @@ RF_MEMBERS_SCHEMA(yardstick_node_schema, YARDSTICK_NODE)
 
 static json_t *yardstick_schema(void)
 {
-    json_t *out = rf_schema_object();
-    rf_schema_need(out, "nodes", rf_schema_any_list(yardstick_node_schema()));
+    json_t *out = rf_json_schema_object();
+    rf_json_schema_need(out, "nodes",
+                        rf_json_schema_any_list(yardstick_node_schema()));
     return out;
 }
 

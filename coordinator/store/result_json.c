@@ -11,7 +11,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "common/version.h"
 #include "coordinator/config/config.h"
 #include "coordinator/config/paths.h"
@@ -91,7 +91,7 @@ json_t *rf_result_json_tool(void)
 
 json_t *rf_result_tool_schema(void)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     TOOL(RF_DESCRIBE);
     return out;
 }
@@ -151,10 +151,10 @@ json_t *rf_result_node_schema(void)
 {
     json_t *out = rf_schema_json(&rf_msg_hello_schema);
     for (size_t i = 0; i < RF_ARRAY_SIZE(not_kept); i++) {
-        rf_schema_drop(out, not_kept[i]);
+        rf_json_schema_drop(out, not_kept[i]);
     }
-    rf_schema_require(out, "env");
-    rf_schema_need(out, "host", rf_schema_text());
+    rf_json_schema_require(out, "env");
+    rf_json_schema_need(out, "host", rf_json_schema_text());
     return out;
 }
 
@@ -174,8 +174,8 @@ json_t *rf_result_json_head(const struct rf_result_maker *maker)
 
 json_t *rf_result_head_schema(void)
 {
-    return rf_schema_record("hostname:string kernel:string libuv:string "
-                            "libssh:string openssl:string jansson:string");
+    return rf_json_schema_record("hostname:string kernel:string libuv:string "
+                                 "libssh:string openssl:string jansson:string");
 }
 
 static struct rf_iteration_rank numbers_of(const struct rf_msg_ran *sample,
@@ -506,10 +506,10 @@ static void put_phases(json_t *out, const struct rf_attempt *attempt)
 
 static json_t *setup_schema(void)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     SLOWEST(RF_DESCRIBE);
     for (size_t i = 0; i < RF_PHASES; i++) {
-        rf_schema_need(out, phase_keys[i], rf_schema_type("number"));
+        rf_json_schema_need(out, phase_keys[i], rf_json_schema_type("number"));
     }
     SUMS(RF_DESCRIBE);
     COPYING(RF_DESCRIBE);
@@ -661,7 +661,7 @@ json_t *rf_result_status_schema(const char *other)
                                  rf_outcome_name(RF_OUTCOME_INTERRUPTED),
                                  other,
                                  NULL};
-    return rf_schema_words(words, NULL);
+    return rf_json_schema_words(words, NULL);
 }
 
 #define EXPORTED(M)                                                            \
@@ -717,7 +717,7 @@ static json_t *exported_json(const struct rf_attempt *attempt)
           : NULL)                                                              \
     M(OF(setup_schema()), setup, REQUIRED, setup_json(attempt, run->config))   \
     M(OF(exported_schema()), export, OPTIONAL, exported_json(attempt))         \
-    M(OF(rf_schema_as("iterations")), warmup_iterations, REQUIRED,             \
+    M(OF(rf_json_schema_as("iterations")), warmup_iterations, REQUIRED,        \
       iterations_json(attempt, true))                                          \
     M(LIST(iteration_schema()), iterations, REQUIRED,                          \
       iterations_json(attempt, false))                                         \
@@ -749,9 +749,9 @@ json_t *rf_result_json(const struct rf_result_run *run,
 
 json_t *rf_result_schema(void)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     RECORD(RF_DESCRIBE);
     rf_repeats_schema(out);
-    rf_schema_hoist(out, "cluster");
+    rf_json_schema_hoist(out, "cluster");
     return out;
 }

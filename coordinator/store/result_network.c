@@ -1,7 +1,7 @@
 /* See result_network.h. */
 #include "coordinator/store/result_network.h"
 
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "transport/control/schema_json.h"
 
 /* Bytes that the node sends to others and receives from them. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "coordinator/store/result_bound.h"
 
 /* Whether both are of the same pair, or of the same node with equal buffer
@@ -101,7 +101,7 @@ json_t *rf_result_probe_schema(void)
     json_t *out = rf_result_bound_probe_schema();
     json_t *nodes =
         json_object_get(json_object_get(out, "properties"), "nodes");
-    rf_schema_describe(json_object_get(nodes, "items"), "copy_bytes",
-                       RF_NULLABLE, rf_schema_count());
+    rf_json_schema_describe(json_object_get(nodes, "items"), "copy_bytes",
+                            RF_NULLABLE, rf_json_schema_count());
     return out;
 }

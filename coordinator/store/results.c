@@ -17,7 +17,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/random.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "common/store.h"
 #include "common/text.h"
 #include "coordinator/config/paths.h"
@@ -132,22 +132,22 @@ static void note_left_out(struct rf_results *results)
 /* A node has no facts until it has joined. */
 static json_t *environment_schema(void)
 {
-    return rf_schema_any_list(rf_schema_either(rf_schema_record("host:string"),
-                                               rf_result_node_schema()));
+    return rf_json_schema_any_list(rf_json_schema_either(
+        rf_json_schema_record("host:string"), rf_result_node_schema()));
 }
 
 static json_t *model_schema(void)
 {
     json_t *out = rf_plan_model_schema();
-    rf_schema_need(out, "digest", rf_schema_text());
+    rf_json_schema_need(out, "digest", rf_json_schema_text());
     return out;
 }
 
 static json_t *index_schema(void)
 {
-    json_t *out = rf_schema_record("name:string file:string");
-    rf_schema_need(out, "status", rf_result_status_schema("not run"));
-    return rf_schema_any_list(out);
+    json_t *out = rf_json_schema_record("name:string file:string");
+    rf_json_schema_need(out, "status", rf_result_status_schema("not run"));
+    return rf_json_schema_any_list(out);
 }
 
 #define RUN(M)                                                                 \
@@ -174,11 +174,11 @@ static json_t *index_schema(void)
 
 json_t *rf_results_schema(void)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     RUN(RF_DESCRIBE);
     LEFT_OUT(RF_DESCRIBE);
     REPEAT(RF_DESCRIBE);
-    rf_schema_hoist(out, "configuration");
+    rf_json_schema_hoist(out, "configuration");
     return out;
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "planner/families/family_rules.h"
 #include "planner/families/model_fields.h"
 #include "planner/families/model_values.h"
@@ -37,8 +37,9 @@ enum rf_status rf_components_read(const struct rf_jnode *model,
 
 void rf_components_add_schemas(json_t *model)
 {
-    rf_schema_add(model, "mtp", rf_schema_type("boolean"));
-    rf_schema_add(model, "vision", rf_schema_words(vision_names, NULL));
+    rf_json_schema_add(model, "mtp", rf_json_schema_type("boolean"));
+    rf_json_schema_add(model, "vision",
+                       rf_json_schema_words(vision_names, NULL));
 }
 
 static bool is_chosen(const struct rf_components *components,

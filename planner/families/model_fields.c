@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "common/text.h"
 #include "planner/model/shape_json.h"
 
@@ -69,13 +69,14 @@ void rf_model_field_add_schemas(json_t *object)
         const struct rf_model_field *field = &fields[i];
         for (size_t k = 0; k < RF_MODEL_FIELD_MAX_NAMES && field->names[k];
              k++) {
-            rf_schema_add(object, field->names[k],
-                          field->kind == RF_MODEL_FIELD_DTYPE
-                              ? rf_schema_either(rf_dtype_schema(true),
-                                                 rf_schema_type("null"))
-                          : field->kind == RF_MODEL_FIELD_BOOL
-                              ? rf_schema_type("boolean")
-                              : rf_schema_integer(field->min, field->max));
+            rf_json_schema_add(
+                object, field->names[k],
+                field->kind == RF_MODEL_FIELD_DTYPE
+                    ? rf_json_schema_either(rf_dtype_schema(true),
+                                            rf_json_schema_type("null"))
+                : field->kind == RF_MODEL_FIELD_BOOL
+                    ? rf_json_schema_type("boolean")
+                    : rf_json_schema_integer(field->min, field->max));
         }
     }
 }

@@ -10,7 +10,7 @@
 #include "planner/families/model_megatron.h"
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "planner/families/components.h"
 #include "planner/families/family_table.h"
 #include "planner/families/model_describe.h"
@@ -343,22 +343,25 @@ enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
 void rf_model_megatron_add_schemas(json_t *object)
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
-        rf_schema_add(object, fields[i].key,
-                      fields[i].most == 0
-                          ? rf_schema_type("boolean")
-                          : rf_schema_integer(fields[i].least, fields[i].most));
+        rf_json_schema_add(
+            object, fields[i].key,
+            fields[i].most == 0
+                ? rf_json_schema_type("boolean")
+                : rf_json_schema_integer(fields[i].least, fields[i].most));
     }
-    rf_schema_add(object, "untie", rf_schema_type("boolean"));
-    rf_schema_add(object, "untie_embeddings_and_output_weights",
-                  rf_schema_type("boolean"));
-    rf_schema_add(object, "normalization", rf_schema_words(norms, NULL));
-    rf_schema_add(object, "position_embedding_type",
-                  rf_schema_words(kinds, NULL));
-    rf_schema_add(object, "max_position_embeddings",
-                  rf_schema_integer(1, RF_MODEL_MAX_SIZE));
-    rf_schema_add(object, "dtype", rf_dtype_schema(true));
-    rf_schema_add(object, "moe_layer_freq",
-                  rf_schema_either(rf_schema_integer(1, RF_MODEL_MAX_LAYERS),
-                                   rf_schema_list(rf_schema_integer(0, 1), 1,
-                                                  RF_MODEL_MAX_LAYERS)));
+    rf_json_schema_add(object, "untie", rf_json_schema_type("boolean"));
+    rf_json_schema_add(object, "untie_embeddings_and_output_weights",
+                       rf_json_schema_type("boolean"));
+    rf_json_schema_add(object, "normalization",
+                       rf_json_schema_words(norms, NULL));
+    rf_json_schema_add(object, "position_embedding_type",
+                       rf_json_schema_words(kinds, NULL));
+    rf_json_schema_add(object, "max_position_embeddings",
+                       rf_json_schema_integer(1, RF_MODEL_MAX_SIZE));
+    rf_json_schema_add(object, "dtype", rf_dtype_schema(true));
+    rf_json_schema_add(
+        object, "moe_layer_freq",
+        rf_json_schema_either(rf_json_schema_integer(1, RF_MODEL_MAX_LAYERS),
+                              rf_json_schema_list(rf_json_schema_integer(0, 1),
+                                                  1, RF_MODEL_MAX_LAYERS)));
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "planner/families/components.h"
 #include "planner/families/model_build.h"
 #include "planner/families/model_config.h"
@@ -112,39 +112,39 @@ enum rf_status rf_model_from_json(const struct rf_jnode *node,
 
 static json_t *tensor_schema(void)
 {
-    json_t *tensor = rf_schema_object();
-    rf_schema_add(tensor, "shape", rf_shape_schema());
-    rf_schema_add(tensor, "dtype", rf_dtype_schema(true));
-    rf_schema_require(tensor, "shape");
+    json_t *tensor = rf_json_schema_object();
+    rf_json_schema_add(tensor, "shape", rf_shape_schema());
+    rf_json_schema_add(tensor, "dtype", rf_dtype_schema(true));
+    rf_json_schema_require(tensor, "shape");
     return tensor;
 }
 
 static json_t *manifest_schema(void)
 {
     json_t *entry = tensor_schema();
-    rf_schema_add(entry, "file", rf_schema_text());
-    rf_schema_add(entry, "offset", rf_schema_integer(0, INT64_MAX));
-    rf_schema_require(entry, "dtype");
+    rf_json_schema_add(entry, "file", rf_json_schema_text());
+    rf_json_schema_add(entry, "offset", rf_json_schema_integer(0, INT64_MAX));
+    rf_json_schema_require(entry, "dtype");
     return json_pack("{s:s, s:o}", "type", "object", "additionalProperties",
                      entry);
 }
 
 json_t *rf_model_schema(void)
 {
-    json_t *model = rf_schema_object(), *tensor = tensor_schema();
-    json_t *megatron = rf_schema_object();
-    rf_schema_add(tensor, "name", rf_schema_text());
+    json_t *model = rf_json_schema_object(), *tensor = tensor_schema();
+    json_t *megatron = rf_json_schema_object();
+    rf_json_schema_add(tensor, "name", rf_json_schema_text());
     rf_model_megatron_add_schemas(megatron);
-    rf_schema_add(model, "name", rf_schema_text());
-    rf_schema_add(model, "config", rf_schema_type("object"));
-    rf_schema_add(model, "megatron", megatron);
-    rf_schema_add(model, "manifest", manifest_schema());
-    rf_schema_add(model, "folder", rf_schema_text());
-    rf_schema_add(model, "tensor", tensor);
-    rf_schema_add(model, "unknown_tensors",
-                  rf_schema_words(unknown_names, NULL));
-    rf_schema_add(model, "revision", rf_schema_text());
-    rf_schema_add(
+    rf_json_schema_add(model, "name", rf_json_schema_text());
+    rf_json_schema_add(model, "config", rf_json_schema_type("object"));
+    rf_json_schema_add(model, "megatron", megatron);
+    rf_json_schema_add(model, "manifest", manifest_schema());
+    rf_json_schema_add(model, "folder", rf_json_schema_text());
+    rf_json_schema_add(model, "tensor", tensor);
+    rf_json_schema_add(model, "unknown_tensors",
+                       rf_json_schema_words(unknown_names, NULL));
+    rf_json_schema_add(model, "revision", rf_json_schema_text());
+    rf_json_schema_add(
         model, "rules",
         json_pack("{s:[s, s, s]}", "type", "object", "array", "string"));
     rf_components_add_schemas(model);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 
 enum rf_status rf_shape_from_json(const struct rf_jnode *object, uint32_t *ndim,
                                   uint64_t shape[RF_TENSOR_MAX_DIMS],
@@ -51,8 +51,8 @@ enum rf_status rf_dtype_from_json(const struct rf_jnode *object,
 
 json_t *rf_shape_schema(void)
 {
-    return rf_schema_list(rf_schema_integer(1, INT64_MAX), 1,
-                          RF_TENSOR_MAX_DIMS);
+    return rf_json_schema_list(rf_json_schema_integer(1, INT64_MAX), 1,
+                               RF_TENSOR_MAX_DIMS);
 }
 
 json_t *rf_dtype_schema(bool prefixed)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "common/stats.h"
 #include "planner/scenario/spec_fields.h"
 
@@ -153,12 +153,12 @@ static enum rf_status read_method(const struct rf_jnode *node, void *out,
 
 static json_t *method_schema(void)
 {
-    return rf_schema_pattern("^[A-Za-z0-9_-]+$", METHOD_MAX_BYTES);
+    return rf_json_schema_pattern("^[A-Za-z0-9_-]+$", METHOD_MAX_BYTES);
 }
 
 static json_t *memory_schema(void)
 {
-    return rf_schema_words(memory_names, memory_others);
+    return rf_json_schema_words(memory_names, memory_others);
 }
 
 static enum rf_status read_link_weight(const struct rf_jnode *node,
@@ -218,11 +218,13 @@ static json_t *write_balance_links(const void *in,
 
 static json_t *balance_links_schema(void)
 {
-    json_t *link = rf_schema_object();
-    rf_schema_add(link, "nics", rf_schema_integer(1, RF_NODE_NICS_MAX));
-    rf_schema_add(link, "weight", rf_schema_integer(1, RF_LINK_WEIGHT_MAX));
-    rf_schema_require(link, "weight");
-    return rf_schema_list(link, 1, UINT32_MAX);
+    json_t *link = rf_json_schema_object();
+    rf_json_schema_add(link, "nics",
+                       rf_json_schema_integer(1, RF_NODE_NICS_MAX));
+    rf_json_schema_add(link, "weight",
+                       rf_json_schema_integer(1, RF_LINK_WEIGHT_MAX));
+    rf_json_schema_require(link, "weight");
+    return rf_json_schema_list(link, 1, UINT32_MAX);
 }
 
 /* A number, or a stop rule. */
@@ -266,16 +268,19 @@ static enum rf_status read_iterations(const struct rf_jnode *node, void *out,
 
 static json_t *iterations_schema(void)
 {
-    json_t *rule = rf_schema_object();
-    rf_schema_add(rule, "min",
-                  rf_schema_integer(RF_STATS_INTERVAL_SAMPLES, RULE_MAX));
-    rf_schema_add(rule, "max",
-                  rf_schema_integer(RF_STATS_INTERVAL_SAMPLES, RULE_MAX));
-    rf_schema_add(rule, "ci_percent", rf_schema_number(0.01, 100));
-    rf_schema_add(rule, "max_s", rf_schema_integer(1, MAX_S));
-    rf_schema_require(rule, "max");
-    rf_schema_require(rule, "ci_percent");
-    return rf_schema_either(rf_schema_integer(1, MAX_ITERATIONS), rule);
+    json_t *rule = rf_json_schema_object();
+    rf_json_schema_add(
+        rule, "min",
+        rf_json_schema_integer(RF_STATS_INTERVAL_SAMPLES, RULE_MAX));
+    rf_json_schema_add(
+        rule, "max",
+        rf_json_schema_integer(RF_STATS_INTERVAL_SAMPLES, RULE_MAX));
+    rf_json_schema_add(rule, "ci_percent", rf_json_schema_number(0.01, 100));
+    rf_json_schema_add(rule, "max_s", rf_json_schema_integer(1, MAX_S));
+    rf_json_schema_require(rule, "max");
+    rf_json_schema_require(rule, "ci_percent");
+    return rf_json_schema_either(rf_json_schema_integer(1, MAX_ITERATIONS),
+                                 rule);
 }
 
 static json_t *write_iterations(const void *in,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 
 #define KEYS_MAX 32
 
@@ -186,28 +186,28 @@ static json_t *value_schema(const struct rf_spec_field *field)
     }
     switch (field->kind) {
     case RF_SPEC_BOOL:
-        return rf_schema_type("boolean");
+        return rf_json_schema_type("boolean");
     case RF_SPEC_U32:
     case RF_SPEC_U64:
-        return rf_schema_integer(field->least, field->most);
+        return rf_json_schema_integer(field->least, field->most);
     case RF_SPEC_SHARE:
-        return rf_schema_number(0, 1);
+        return rf_json_schema_number(0, 1);
     case RF_SPEC_TEXT:
-        return rf_schema_text();
+        return rf_json_schema_text();
     case RF_SPEC_OBJECT:
         return rf_spec_fields_schema(field->keys);
     default: /* a word */
-        return rf_schema_words(field->words, field->others);
+        return rf_json_schema_words(field->words, field->others);
     }
 }
 
 json_t *rf_spec_fields_schema(const struct rf_spec_field *fields)
 {
-    json_t *object = rf_schema_object();
+    json_t *object = rf_json_schema_object();
     for (; fields->key != NULL; fields++) {
-        rf_schema_add(object, fields->key, value_schema(fields));
+        rf_json_schema_add(object, fields->key, value_schema(fields));
         if (fields->required) {
-            rf_schema_require(object, fields->key);
+            rf_json_schema_require(object, fields->key);
         }
     }
     return object;

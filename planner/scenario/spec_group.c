@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 
 #define MOST_LAYERS 1000000
 #define LEAST_BYTES 4096
@@ -86,9 +86,9 @@ static enum rf_status read_by(const struct rf_jnode *object, void *out,
 
 static json_t *by_schema(void)
 {
-    return rf_schema_pattern("^(layer|layers:[0-9]+|bytes:[0-9]+([kMG]?B|"
-                             "[KMG]iB)?)$",
-                             64);
+    return rf_json_schema_pattern("^(layer|layers:[0-9]+|bytes:[0-9]+([kMG]?B|"
+                                  "[KMG]iB)?)$",
+                                  64);
 }
 
 static json_t *write_by(const void *in, const struct rf_spec_nodes *nodes)
@@ -147,8 +147,8 @@ json_t *rf_group_spec_schema(void)
     for (size_t i = 0; i < RF_ARRAY_SIZE(presets); i++) {
         names[i] = presets[i].name;
     }
-    return rf_schema_either(rf_schema_words(names, NULL),
-                            rf_spec_fields_schema(rf_group_fields));
+    return rf_json_schema_either(rf_json_schema_words(names, NULL),
+                                 rf_spec_fields_schema(rf_group_fields));
 }
 
 json_t *rf_group_spec_write(const struct rf_group_spec *group,

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "planner/model/shape_json.h"
 #include "planner/scenario/spec_fields.h"
 
@@ -496,13 +496,13 @@ static json_t *write_sharding(const void *in, const struct rf_spec_nodes *nodes)
 
 static json_t *size_schema(void)
 {
-    return rf_schema_integer(1, RF_SIDE_SIZE_MAX);
+    return rf_json_schema_integer(1, RF_SIDE_SIZE_MAX);
 }
 
 static json_t *pp_layers_schema(void)
 {
-    return rf_schema_list(rf_schema_integer(0, RF_SIDE_SIZE_MAX), 1,
-                          RF_SIDE_SIZE_MAX);
+    return rf_json_schema_list(rf_json_schema_integer(0, RF_SIDE_SIZE_MAX), 1,
+                               RF_SIDE_SIZE_MAX);
 }
 
 static json_t *dtype_schema(void)
@@ -512,21 +512,23 @@ static json_t *dtype_schema(void)
 
 static json_t *nodes_schema(void)
 {
-    return rf_schema_either(
-        size_schema(), rf_schema_list(rf_schema_text(), 1, RF_SIDE_SIZE_MAX));
+    return rf_json_schema_either(
+        size_schema(),
+        rf_json_schema_list(rf_json_schema_text(), 1, RF_SIDE_SIZE_MAX));
 }
 
 static json_t *mesh_schema(void)
 {
-    return rf_schema_list(size_schema(), 2, 2);
+    return rf_json_schema_list(size_schema(), 2, 2);
 }
 
 static json_t *sharding_schema(void)
 {
-    return rf_schema_either(
-        rf_schema_pattern("^(R|S0|S1|S01)+$", (size_t)3 * RF_TENSOR_MAX_DIMS),
-        rf_schema_list(rf_schema_pattern("^(R|S0|S1|S01)$", 3), 1,
-                       RF_TENSOR_MAX_DIMS));
+    return rf_json_schema_either(
+        rf_json_schema_pattern("^(R|S0|S1|S01)+$",
+                               (size_t)3 * RF_TENSOR_MAX_DIMS),
+        rf_json_schema_list(rf_json_schema_pattern("^(R|S0|S1|S01)$", 3), 1,
+                            RF_TENSOR_MAX_DIMS));
 }
 
 /* --- The table ------------------------------------------------------------ */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 
 static const struct rf_spec_field density_fields[] = {
     {"match", RF_SPEC_TEXT, .required = true,
@@ -42,7 +42,8 @@ static enum rf_status read_densities(const struct rf_jnode *node, void *out,
 
 static json_t *densities_schema(void)
 {
-    return rf_schema_list(rf_spec_fields_schema(density_fields), 1, UINT32_MAX);
+    return rf_json_schema_list(rf_spec_fields_schema(density_fields), 1,
+                               UINT32_MAX);
 }
 
 static json_t *write_densities(const void *in,

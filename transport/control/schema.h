@@ -46,7 +46,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 
 #define RF_ABSENT_U32 UINT32_MAX
 #define RF_ABSENT_U64 UINT64_MAX

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "transport/info/method_info.h"
 
 /* Figures of "links". A rate of 0 would count as no time, so it is refused.
@@ -404,19 +404,19 @@ void rf_links_apply(const struct rf_links *given,
 
 static json_t *figures_schema(bool of_node)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
         if (of_node && !figure_keys[i].of_node) {
             continue;
         }
         json_t *figure = figure_keys[i].field ==
                                  offsetof(struct rf_link_figures, nics_per_node)
-                             ? rf_schema_integer(1, RF_NODE_NICS_MAX)
-                             : rf_schema_number(0, FIGURE_MOST);
+                             ? rf_json_schema_integer(1, RF_NODE_NICS_MAX)
+                             : rf_json_schema_number(0, FIGURE_MOST);
         if (figure_keys[i].is_rate) {
             json_object_set_new(figure, "exclusiveMinimum", json_integer(0));
         }
-        rf_schema_add(out, figure_keys[i].key, figure);
+        rf_json_schema_add(out, figure_keys[i].key, figure);
     }
     return out;
 }
@@ -429,22 +429,24 @@ static json_t *level_schema(void)
     for (size_t i = 0; i < RF_ARRAY_SIZE(fabrics); i++) {
         names[i] = fabrics[i].name;
     }
-    rf_schema_add(out, "fabric",
-                  rf_schema_either(rf_schema_words(names, NULL),
-                                   rf_schema_list(rf_schema_words(names, NULL),
-                                                  0, RF_ARRAY_SIZE(fabrics))));
-    rf_schema_add(out, "nodes",
-                  json_pack("{s:s, s:o}", "type", "object",
-                            "additionalProperties", figures_schema(true)));
+    rf_json_schema_add(
+        out, "fabric",
+        rf_json_schema_either(
+            rf_json_schema_words(names, NULL),
+            rf_json_schema_list(rf_json_schema_words(names, NULL), 0,
+                                RF_ARRAY_SIZE(fabrics))));
+    rf_json_schema_add(out, "nodes",
+                       json_pack("{s:s, s:o}", "type", "object",
+                                 "additionalProperties", figures_schema(true)));
     return out;
 }
 
 json_t *rf_links_schema(void)
 {
-    json_t *out = level_schema(), *methods = rf_schema_object();
+    json_t *out = level_schema(), *methods = rf_json_schema_object();
     for (size_t m = 0; m < RF_METHOD_COUNT; m++) {
-        rf_schema_add(methods, rf_method_infos[m].name, level_schema());
+        rf_json_schema_add(methods, rf_method_infos[m].name, level_schema());
     }
-    rf_schema_add(out, "methods", methods);
+    rf_json_schema_add(out, "methods", methods);
     return out;
 }

@@ -2,7 +2,7 @@
 #include "coordinator/config/links/timeline.h"
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 
 #define MOST 1e9
 #define N_NUMBERS 9 /* the first keys */
@@ -46,11 +46,13 @@ enum rf_status rf_timeline_read(const struct rf_jnode *root,
 
 json_t *rf_timeline_schema(void)
 {
-    json_t *out = rf_schema_object();
+    json_t *out = rf_json_schema_object();
     for (size_t i = 0; i < N_NUMBERS; i++) {
-        rf_schema_add(out, keys[i], rf_schema_number(0, MOST));
+        rf_json_schema_add(out, keys[i], rf_json_schema_number(0, MOST));
     }
-    rf_schema_add(out, "recompute", rf_schema_words(recomputes, NULL));
-    rf_schema_add(out, "attention", rf_schema_words(attentions, NULL));
+    rf_json_schema_add(out, "recompute",
+                       rf_json_schema_words(recomputes, NULL));
+    rf_json_schema_add(out, "attention",
+                       rf_json_schema_words(attentions, NULL));
     return out;
 }

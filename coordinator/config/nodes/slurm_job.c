@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "common/mem.h"
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "coordinator/config/nodes/launch_settings.h"
 
 static const char *value_of(const char *name)
@@ -228,9 +228,10 @@ enum rf_status rf_slurm_options(const struct rf_jnode *root, json_t **out,
 
 json_t *rf_slurm_schema(void)
 {
-    json_t *out = rf_schema_object();
-    rf_schema_add(out, "options",
-                  rf_schema_list(rf_schema_pattern("^-", UINT32_MAX), 0,
-                                 RF_SLURM_MAX_OPTIONS));
+    json_t *out = rf_json_schema_object();
+    rf_json_schema_add(
+        out, "options",
+        rf_json_schema_list(rf_json_schema_pattern("^-", UINT32_MAX), 0,
+                            RF_SLURM_MAX_OPTIONS));
     return out;
 }

@@ -1,11 +1,11 @@
 /* Objects whose members are listed once. */
-#include "common/schema.h"
+#include "common/json_schema.h"
 #include "tests/unit/unit.h"
 
 #define LINK(M)                                                                \
     M(TEXT, host, REQUIRED, json_string("a"))                                  \
     M(NUMBER, gbytes_per_s, NULLABLE, rate > 0 ? json_real(rate) : NULL)       \
-    M(OF(rf_schema_any_list(rf_schema_count())), ports, OPTIONAL,              \
+    M(OF(rf_json_schema_any_list(rf_json_schema_count())), ports, OPTIONAL,    \
       port > 0 ? json_pack("[i]", port) : NULL)
 
 RF_MEMBERS_SCHEMA(link_schema, LINK)
@@ -36,14 +36,15 @@ TEST(test_schema_members_are_described_as_they_are_written)
         "object", "additionalProperties", 0, "required", "host", "gbytes_per_s",
         "properties", "host", "type", "string", "gbytes_per_s", "anyOf", "type",
         "number", "type", "null", "ports",
-        rf_schema_any_list(rf_schema_count()));
+        rf_json_schema_any_list(rf_json_schema_count()));
     ck_assert(json_equal(got, want));
 }
 
 TEST(test_schema_drops_a_key_that_was_required)
 {
-    json_auto_t *got = rf_schema_record("host:string rank:count slot:count");
-    json_auto_t *want = rf_schema_record("host:string slot:count");
-    rf_schema_drop(got, "rank");
+    json_auto_t *got =
+        rf_json_schema_record("host:string rank:count slot:count");
+    json_auto_t *want = rf_json_schema_record("host:string slot:count");
+    rf_json_schema_drop(got, "rank");
     ck_assert(json_equal(got, want));
 }

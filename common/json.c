@@ -250,7 +250,7 @@ enum rf_status rf_json_store(const json_t *value, const char *path,
     char *text = rf_json_text(value);
     enum rf_status status =
         text != NULL
-            ? rf_store(path, text, strlen(text), err)
+            ? rf_store_own(path, 0, text, strlen(text), err)
             : rf_err_set(err, RF_ERR_INTERNAL, "%s: cannot encode", path);
     free(text);
     return status;

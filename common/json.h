@@ -64,7 +64,7 @@ enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,
  * be encoded. */
 char *rf_json_text(const json_t *value);
 
-/* Writes `value` to `path` atomically, like rf_store(). */
+/* Writes `value` to a file of the program's own, like rf_store_own(). */
 enum rf_status rf_json_store(const json_t *value, const char *path,
                              struct rf_err *err) RF_MUST_CHECK;
 

@@ -10,11 +10,10 @@
 
 #include "common/clock.h"
 #include "common/folders.h"
+#include "common/json.h"
 #include "common/mem.h"
-#include "common/store.h"
 #include "coordinator/config/nodes/names.h"
 #include "coordinator/records/fields.h"
-#include "coordinator/records/record_text.h"
 #include "coordinator/store/result_folder.h"
 
 #define MOST_NAME 64
@@ -62,12 +61,7 @@ static enum rf_status store(const char *folder, const char *name,
                             const json_t *document, struct rf_err *err)
 {
     char *path = rf_xasprintf("%s/%s.json", folder, name);
-    char *text = rf_record_text(document);
-    const enum rf_status status =
-        text != NULL
-            ? rf_store_own(path, 0, text, strlen(text), err)
-            : rf_err_set(err, RF_ERR_INTERNAL, "%s: cannot encode", path);
-    free(text);
+    const enum rf_status status = rf_json_store(document, path, err);
     free(path);
     return status;
 }

@@ -18,7 +18,6 @@
 #include "common/mem.h"
 #include "common/random.h"
 #include "common/json_schema.h"
-#include "common/store.h"
 #include "common/text.h"
 #include "coordinator/config/paths.h"
 #include "coordinator/records/doubts.h"
@@ -36,12 +35,7 @@
 static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
 {
     char *path = rf_results_path(results, "run", ".json");
-    char *text = rf_json_text(results->document);
-    enum rf_status status =
-        text != NULL
-            ? rf_store_own(path, 0, text, strlen(text), err)
-            : rf_err_set(err, RF_ERR_INTERNAL, "%s: cannot encode", path);
-    free(text);
+    const enum rf_status status = rf_json_store(results->document, path, err);
     free(path);
     return status;
 }

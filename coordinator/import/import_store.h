@@ -10,7 +10,8 @@
 /*
  * Makes OUT/<UTC time>-<name> with a file for each of `records`, of which no two
  * have the same name, and run.json. The name is that of the file `path`. Of
- * `run`, maker and number count. The caller frees *folder. RF_ERR_CONFIG or RF_ERR_IO; nothing is left then.
+ * `run`, maker and number count. The caller frees *folder. RF_ERR_CONFIG or
+ * RF_ERR_IO; nothing is left then.
  */
 enum rf_status rf_import_store(const char *out, const char *path,
                                const struct rf_result_run *run,

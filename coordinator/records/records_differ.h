@@ -26,10 +26,10 @@ char *rf_json_difference_at(const json_t *a, const json_t *b,
                             const json_t **in_a, const json_t **in_b);
 
 /* The first difference within each of scenario, model, plan, setup, tool,
- * environment and source, "plan.digest, environment[0].kernel"; NULL: none. Ignores what
- * varies between runs of the same scenario and what older records lack. Network
- * interfaces count only if they can carry data, by name, without addresses:
- * "environment[0].nics.eth0.mtu". Caller frees. */
+ * environment and source, "plan.digest, environment[0].kernel"; NULL: none.
+ * Ignores what varies between runs of the same scenario and what older records
+ * lack. Network interfaces count only if they can carry data, by name, without
+ * addresses: "environment[0].nics.eth0.mtu". Caller frees. */
 char *rf_records_differ(const json_t *a, const json_t *b);
 
 /* Calls `take` for every difference in these parts. */

@@ -56,9 +56,9 @@ void rf_hosts_free(struct rf_hosts *hosts);
  * Replaces "nodes" of a cluster file with the hosts. A host already in the file
  * keeps its settings. A new one takes the slots, port, user and key of the node
  * at its position in the list, or of the last node. Slots of the list have
- * priority; a file without nodes gets one slot per host. In scenarios, added hosts
- * take the places of dropped ones, in order. Removes the figures of dropped
- * hosts from "links".
+ * priority; a file without nodes gets one slot per host. In scenarios, added
+ * hosts take the places of dropped ones, in order. Removes the figures of
+ * dropped hosts from "links".
  */
 void rf_hosts_place(const struct rf_hosts *hosts, json_t *document);
 

@@ -19,9 +19,10 @@ static const char *const own_keys[] = {
 /* --- The cluster file ----------------------------------------------------- */
 
 /* The entry of a table at the top of the file, "models", that the case names;
- * value NULL: it names none. */
+ * value NULL: it names none. A file without the table, as CSV is, has to say it
+ * in place: `instead`. */
 static enum rf_status find_named(const struct rf_jnode *table,
-                                 const char *table_name,
+                                 const char *table_name, const char *instead,
                                  const struct rf_jnode *one, const char *key,
                                  struct rf_jnode *out, struct rf_err *err)
 {
@@ -33,14 +34,17 @@ static enum rf_status find_named(const struct rf_jnode *table,
         return RF_OK;
     }
     *out = rf_jnode_get(table, text);
-    return json_is_object(out->value)
-               ? RF_OK
+    if (json_is_object(out->value)) {
+        return RF_OK;
+    }
+    return table->value != NULL
+               ? rf_jnode_fail(&name, err,
+                               "\"%.80s\" is no object in \"%s\" of the file",
+                               text, table_name)
                : rf_jnode_fail(&name, err,
-                               "\"%.80s\" is no object in \"%s\" of the file%s",
-                               text, table_name,
-                               table->value == NULL
-                                   ? ", which has none: describe it in place"
-                                   : "");
+                               "\"%.80s\" would be in \"%s\", which this file "
+                               "does not have: describe it in place: %s",
+                               text, table_name, instead);
 }
 
 /* The model: named, or described in place. A new reference. */
@@ -53,7 +57,10 @@ static enum rf_status read_model(const struct rf_import_file *file,
     RF_TRY(rf_jnode_string(one, "dtype", &dtype, err));
     if (!json_is_object(model.value)) {
         RF_TRY(rf_jnode_require(one, "model", err));
-        RF_TRY(find_named(&file->models, "models", one, "model", &model, err));
+        RF_TRY(find_named(&file->models, "models",
+                          "\"model\": {\"config\": ...}, in CSV a column "
+                          "\"model.config\"",
+                          one, "model", &model, err));
     }
     *out = json_deep_copy(model.value);
     if (dtype != NULL) {
@@ -69,8 +76,10 @@ static enum rf_status read_links(const struct rf_import_file *file,
 {
     const struct rf_jnode links = rf_jnode_get(one, "links");
     struct rf_jnode hardware;
-    RF_TRY(find_named(&file->hardware, "hardware", one, "hardware", &hardware,
-                      err));
+    RF_TRY(find_named(&file->hardware, "hardware",
+                      "\"links\": {...}, in CSV columns such as "
+                      "\"links.nic_gbytes_per_s\"",
+                      one, "hardware", &hardware, err));
     if (links.value != NULL && hardware.value != NULL) {
         return rf_jnode_fail(&links, err,
                              "\"hardware\" has links, too; remove one");

@@ -102,8 +102,11 @@ static enum rf_status add_run(struct rf_artifact *artifact,
         *c = *c == '/' ? '_' : *c; /* "a/run" of two folders of one name */
     }
     run.facts = rf_report_run_json(set, first);
+    run.imported = rf_result_is_imported(run.files[0].result);
     RF_PUSH(artifact->runs, artifact->n, artifact->cap, run);
-    return rf_artifact_cluster(&artifact->runs[artifact->n - 1], err);
+    return run.imported
+               ? RF_OK
+               : rf_artifact_cluster(&artifact->runs[artifact->n - 1], err);
 }
 
 static void free_artifact(struct rf_artifact *artifact)

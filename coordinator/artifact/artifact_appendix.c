@@ -107,6 +107,10 @@ static struct facts collect(const struct rf_artifact *artifact)
         const struct rf_artifact_run *run = &artifact->runs[i];
         const json_t *nodes = json_object_get(run->facts, "nodes"), *path;
         size_t k;
+        out.scenarios += run->n;
+        if (run->imported) {
+            continue;
+        }
         for (k = 0; k < json_array_size(nodes); k++) {
             char *text = rf_report_machine_text(nodes, k);
             rf_artifact_note(out.machines, text);
@@ -121,7 +125,6 @@ static struct facts collect(const struct rf_artifact *artifact)
         json_array_foreach (run->outside, k, path) {
             rf_artifact_note(out.data, json_string_value(path));
         }
-        out.scenarios += run->n;
     }
     return out;
 }
@@ -318,7 +321,8 @@ static void print_evaluation(const struct rf_artifact *artifact, FILE *to)
           "\\begin{itemize}\n",
           to);
     for (size_t i = 0; i < artifact->n; i++) {
-        for (size_t k = 0; k < artifact->runs[i].n; k++) {
+        for (size_t k = 0;
+             !artifact->runs[i].imported && k < artifact->runs[i].n; k++) {
             print_expected(to, &artifact->runs[i].files[k]);
         }
     }

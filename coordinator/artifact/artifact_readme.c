@@ -58,7 +58,8 @@ static void print_machines(const struct rf_artifact *artifact, FILE *to)
     fputs("Measured on\n\n```text\n", to);
     for (size_t i = 0; i < artifact->n; i++) {
         const json_t *nodes = json_object_get(artifact->runs[i].facts, "nodes");
-        for (size_t k = 0; k < json_array_size(nodes); k++) {
+        for (size_t k = 0;
+             !artifact->runs[i].imported && k < json_array_size(nodes); k++) {
             char *text = rf_report_machine_text(nodes, k);
             if (text != NULL) {
                 put_line(to,
@@ -139,7 +140,7 @@ static char *shortest(const struct rf_artifact *artifact)
     char *out = NULL;
     for (size_t i = 0; i < artifact->n; i++) {
         const struct rf_artifact_run *run = &artifact->runs[i];
-        for (size_t k = 0; k < run->n; k++) {
+        for (size_t k = 0; run->cluster != NULL && k < run->n; k++) {
             const json_t *record = run->files[k].result;
             const double s = rf_artifact_record_s(record);
             char *path = path_of(run, &run->files[k]);

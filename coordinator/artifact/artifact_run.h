@@ -3,6 +3,7 @@
 #define RF_COORDINATOR_ARTIFACT_ARTIFACT_RUN_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -15,6 +16,7 @@ struct rf_artifact_run {
     size_t n;
     json_t *document; /* run.json */
     json_t *facts;    /* rf_report_run_json() */
+    bool imported;    /* another system's, which cannot run again */
     json_t *cluster;  /* its cluster file; NULL: nothing can run again */
     json_t *secrets;  /* names of variables removed from "launch.env" */
     json_t *outside;  /* paths that it names, which are not in the pack */
@@ -27,7 +29,7 @@ struct rf_artifact {
 };
 
 /* Fills `cluster`, `secrets` and `outside` of a run, whose `files` and
- * `document` are set: the recorded configuration with the models and scenarios
+ * `document` are set and which is not imported: the recorded configuration with the models and scenarios
  * of its records in place. RF_ERR_CONFIG if this build refuses it. */
 enum rf_status rf_artifact_cluster(struct rf_artifact_run *run,
                                    struct rf_err *err) RF_MUST_CHECK;

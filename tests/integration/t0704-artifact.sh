@@ -103,6 +103,29 @@ test_other_nodes_take_the_places_of_the_papers() {
         .scenario.train.nodes == ["c"] and .scenario.infer.nodes == ["d"]'
 }
 
+# They are packed, but nobody can measure them again here, or has verified them.
+test_imported_results_are_no_runs_to_repeat() {
+    echo "$small" >small.json
+    echo 'name,system,window,seconds,train_nodes,train.tp,infer.tp,model.config
+theirs,Other,all,0.001,1,2,2,small.json' >theirs.csv
+    coord_exits 0 import theirs.csv -o home/results
+    cluster 'del(.scenarios[0].strategy) | .scenarios[0].iterations = 1'
+    coord_exits 0 cluster.json -q -o home/results
+    coord_exits 0 report home/results --artifact pack
+    cd pack || fail "no pack"
+    compgen -G 'results/*-theirs/theirs.json' >/dev/null ||
+        fail "the imported results are not packed"
+    commands_of_readme >commands
+    if grep -E 'theirs.*\.json|(again|compare).*theirs' commands >&2; then
+        fail "imported results are run again"
+    fi
+    expect_text commands '^refit-coord rerun results/[^ ]*-t/to\.json'
+    [ "$(echo clusters/*)" = "$(echo clusters/*-t.json)" ] ||
+        fail "clusters of what cannot run"
+    expect_text appendix.tex 'measurements of 2 refits'
+    expect_text appendix.tex '1 of which succeeded with'
+}
+
 test_the_pack_is_complete_and_valid() {
     pack_elsewhere '.scenarios += [{name: "own", train: {tp: 2}, infer: {tp: 4},
         model: {config: "models/small.json", num_layers: 1}, iterations: 1,

@@ -113,3 +113,16 @@ struct rf_attempt *result_lab_attempt(size_t index)
     attempt->probed_before = attempt->probed_after = attempt->closed = true;
     return attempt;
 }
+
+void result_lab_forget(struct rf_attempt *attempt, size_t n)
+{
+    for (size_t i = n; i < attempt->n_iterations; i++) {
+        struct rf_iteration *iteration = &attempt->iterations[i];
+        free(iteration->ranks);
+        for (uint32_t k = 0; k < attempt->scenario->world->n_nodes; k++) {
+            rf_schema_free(&rf_msg_network_schema, &iteration->network[k]);
+        }
+        free(iteration->network);
+    }
+    attempt->n_iterations = n;
+}

@@ -36,6 +36,9 @@ void result_lab_unload(void);
  * the yardstick.
  */
 struct rf_attempt *result_lab_attempt(size_t index);
+
+/* Forgets all its iterations but the first n. */
+void result_lab_forget(struct rf_attempt *attempt, size_t n);
 AUTO_POINTER(rf_attempt, rf_attempt_destroy)
 AUTO_POINTER(rf_results, rf_results_close)
 

@@ -54,10 +54,7 @@ static struct rf_attempt *failed(void)
     struct rf_fault fault =
         rf_fault_make(1, 2, RF_ERR_PEER, "rank killed by signal 9");
     rf_attempt_add_fault(attempt, &fault);
-    for (size_t i = 2; i < attempt->n_iterations; i++) {
-        free(attempt->iterations[i].ranks);
-    }
-    attempt->n_iterations = 2; /* the warm-up and one */
+    result_lab_forget(attempt, 2); /* the warm-up and one are kept */
     attempt->verified = 1;
     return attempt;
 }

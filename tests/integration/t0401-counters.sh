@@ -29,6 +29,7 @@ base=$(jq '. + {
 
 # The plan's bytes, and at most 2 % for headers and control messages.
 expect_planned() { # FILE...
+    expect_verified "$@" # and with that, as their schema says
     expect_json_of_all '.summary.network | length == 2 and all(
         .planned_sent_bytes + .planned_received_bytes > 3e6 and
         .sent_bytes >= .planned_sent_bytes and

@@ -19,8 +19,7 @@ enum rf_group_by {
 
 struct rf_group_spec {
     enum rf_group_by by;
-    uint64_t
-        size; /* of a group in each stage: layers, or bytes between ranks */
+    uint64_t size;      /* of a group, in each stage: layers, or bytes */
     uint32_t in_flight; /* groups under way at a rank, 1 or more */
     bool serial_pp; /* in the order of training stages; else a group has tensors
                        of every stage */

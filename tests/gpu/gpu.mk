@@ -1,7 +1,7 @@
 # Checks and benchmarks that need a GPU, and a folder that carries them to one.
 # Without a GPU they say why they skip and count nothing. Without the module
 # there is nothing to check, which is an error.
-.PHONY: check-gpu bench-gpu first-hour bundle check-cuda12
+.PHONY: check-gpu bench-gpu first-hour bundle cuda12 check-cuda12
 ifeq ($(cuda_missing),)
 GPU_BENCHES := $(addprefix $(BUILD)/bench-gpu-,copy kernels wire)
 FAKE_BENCHES := $(GPU_BENCHES:$(BUILD)/%=$(BUILD)/fake/%)
@@ -47,6 +47,9 @@ bundle: $(if $(CUDA12),$(CUDA12_HOME)/bin/nvcc) ## a folder for a bare GPU machi
 	$(if $(CUDA12),$(make_cuda12))
 	tests/gpu/make-bundle $(BUILD) $(BUILD)/bundle $(if $(CUDA12),$(BUILD)/cuda12)
 
+cuda12: $(CUDA12_HOME)/bin/nvcc ## build the GPU programs with CUDA 12, as CI does
+	@scripts/deps build
+	$(make_cuda12)
 # Not part of `make check`: it compiles all once more.
 check-cuda12: $(CUDA12_HOME)/bin/nvcc ## build with CUDA 12, and test it over the fakes
 	@scripts/deps build test
@@ -55,6 +58,6 @@ check-cuda12: $(CUDA12_HOME)/bin/nvcc ## build with CUDA 12, and test it over th
 	    tests/integration/t0620-gpu-scripts.sh \
 	    tests/integration/t0650-first-hour.sh
 else
-check-gpu bench-gpu first-hour bundle check-cuda12:
+check-gpu bench-gpu first-hour bundle cuda12 check-cuda12:
 	@echo '$@: $(cuda_missing)' >&2; exit 77
 endif

@@ -45,6 +45,14 @@ char *rf_artifact_run_command(const struct rf_artifact_run *run,
     return out;
 }
 
+bool rf_artifact_is_verified(const json_t *record)
+{
+    double bytes;
+    return rf_result_is_ok(record) &&
+           rf_result_number(record, "verification", "checked_bytes", &bytes) &&
+           bytes > 0;
+}
+
 double rf_artifact_record_s(const json_t *record)
 {
     double ms;

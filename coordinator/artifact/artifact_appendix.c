@@ -58,7 +58,7 @@ static void put_list(FILE *to, const json_t *list, const char *none)
 
 struct facts {
     json_t *models, *machines, *software, *data;
-    size_t scenarios, ok;
+    size_t scenarios, verified;
 };
 
 /* A text of a record or a node, unless it is absent. */
@@ -120,7 +120,7 @@ static struct facts collect(const struct rf_artifact *artifact)
             const json_t *record = run->files[k].result;
             note_text(out.models, "", record, "model", "name");
             note_software(&out, record);
-            out.ok += rf_result_is_ok(record);
+            out.verified += rf_artifact_is_verified(record);
         }
         json_array_foreach (run->outside, k, path) {
             rf_artifact_note(out.data, json_string_value(path));
@@ -148,7 +148,7 @@ static void print_abstract(const struct facts *facts, FILE *to)
             "serves it), %zu of which succeeded with every destination byte "
             "verified, and the cluster files to measure them again with "
             "refit-coord.\n\n",
-            facts->scenarios, facts->ok);
+            facts->scenarios, facts->verified);
 }
 
 static void begin_item(FILE *to, const char *name)

@@ -133,7 +133,7 @@ static char *path_of(const struct rf_artifact_run *run,
     return rf_xasprintf("results/%s%s", run->name, strrchr(file->path, '/'));
 }
 
-/* The command to run the shortest scenario again; NULL: none can. */
+/* The command to run the shortest verified scenario again; NULL: none can. */
 static char *shortest(const struct rf_artifact *artifact)
 {
     double least = 0;
@@ -145,7 +145,7 @@ static char *shortest(const struct rf_artifact *artifact)
             const double s = rf_artifact_record_s(record);
             char *path = path_of(run, &run->files[k]);
             char *command = rf_replay_of_record("refit-coord", path, record);
-            if (command != NULL && rf_result_is_ok(record) &&
+            if (command != NULL && rf_artifact_is_verified(record) &&
                 (out == NULL || s < least)) {
                 free(out);
                 out = rf_xstrdup(command);

@@ -43,6 +43,10 @@ char *rf_artifact_run_command(const struct rf_artifact_run *run,
 char *rf_artifact_cluster_name(const struct rf_artifact_run *run);
 char *rf_artifact_again_name(const struct rf_artifact_run *run);
 
+/* Whether a record is ok and bytes of it were compared: method "null" moves
+ * none. */
+bool rf_artifact_is_verified(const json_t *record);
+
 /* Time that a record took, repeats included; 0: unknown. */
 double rf_artifact_record_s(const json_t *record);
 /* "about 40 s", "about 3 min", "about 2.5 h" for all runs that can run again. */

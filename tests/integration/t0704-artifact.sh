@@ -103,13 +103,15 @@ test_other_nodes_take_the_places_of_the_papers() {
         .scenario.train.nodes == ["c"] and .scenario.infer.nodes == ["d"]'
 }
 
-# They are packed, but nobody can measure them again here, or has verified them.
+# They are packed, but nobody can measure them again here, or has verified them;
+# nor does anybody verify method null.
 test_imported_results_are_no_runs_to_repeat() {
     echo "$small" >small.json
     echo 'name,system,window,seconds,train_nodes,train.tp,infer.tp,model.config
 theirs,Other,all,0.001,1,2,2,small.json' >theirs.csv
     coord_exits 0 import theirs.csv -o home/results
-    cluster 'del(.scenarios[0].strategy) | .scenarios[0].iterations = 1'
+    cluster 'del(.scenarios[0].strategy) | .scenarios[0].iterations = 1 |
+        .scenarios += [.scenarios[0] + {name: "nothing", method: "null"}]'
     coord_exits 0 cluster.json -q -o home/results
     coord_exits 0 report home/results --artifact pack
     cd pack || fail "no pack"
@@ -122,7 +124,7 @@ theirs,Other,all,0.001,1,2,2,small.json' >theirs.csv
     expect_text commands '^refit-coord rerun results/[^ ]*-t/to\.json'
     [ "$(echo clusters/*)" = "$(echo clusters/*-t.json)" ] ||
         fail "clusters of what cannot run"
-    expect_text appendix.tex 'measurements of 2 refits'
+    expect_text appendix.tex 'measurements of 3 refits'
     expect_text appendix.tex '1 of which succeeded with'
 }
 

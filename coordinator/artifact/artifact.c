@@ -79,6 +79,32 @@ void rf_artifact_time_text(const struct rf_artifact *artifact, char out[32])
 
 /* --- Collecting ----------------------------------------------------------- */
 
+static bool is_taken(const struct rf_artifact *artifact, const char *name)
+{
+    size_t i = 0;
+    while (i < artifact->n && strcmp(artifact->runs[i].name, name) != 0) {
+        i++;
+    }
+    return i < artifact->n;
+}
+
+/* The folder of a run in results/: "a_run" for "a/run" (of two folders of one
+ * name), and "a_run-2" if another run has that. Caller frees. */
+static char *name_of(const struct rf_artifact *artifact, const char *run)
+{
+    char *base = rf_xstrdup(run), *name;
+    for (char *c = base; *c != '\0'; c++) {
+        *c = *c == '/' ? '_' : *c;
+    }
+    name = rf_xstrdup(base);
+    for (unsigned n = 2; is_taken(artifact, name); n++) {
+        free(name);
+        name = rf_xasprintf("%s-%u", base, n);
+    }
+    free(base);
+    return name;
+}
+
 static enum rf_status add_run(struct rf_artifact *artifact,
                               const struct rf_result_set *set, size_t first,
                               struct rf_err *err)
@@ -105,10 +131,7 @@ static enum rf_status add_run(struct rf_artifact *artifact,
     if (status != RF_OK) {
         return status;
     }
-    run.name = rf_xstrdup(run.files[0].run);
-    for (char *c = run.name; *c != '\0'; c++) {
-        *c = *c == '/' ? '_' : *c; /* "a/run" of two folders of one name */
-    }
+    run.name = name_of(artifact, run.files[0].run);
     run.facts = rf_report_run_json(set, first);
     run.imported = rf_result_is_imported(run.files[0].result);
     RF_PUSH(artifact->runs, artifact->n, artifact->cap, run);

@@ -184,6 +184,23 @@ small_run() {
     mv results/* run
 }
 
+# With "a/run" and "b/run", the first is called a_run.
+test_no_two_runs_share_a_folder() {
+    local name
+    small_run
+    mkdir a b c
+    cp -r run a/run
+    cp -r run b/run
+    cp -r run c/b_run
+    coord_exits 0 report a b c --artifact pack
+    cd pack || fail "no pack"
+    for name in a_run b_run b_run-2; do
+        [ -s "results/$name/run.json" ] || fail "no results/$name"
+        [ -s "clusters/$name.json" ] || fail "no clusters/$name.json"
+    done
+    sha256sum --quiet -c SHA256SUMS || fail "bad checksums"
+}
+
 refused() { # EXIT_CODE REGEX ARGUMENTS...
     local code=$1 regex=$2
     shift 2

@@ -229,7 +229,8 @@ static void print_again(const struct rf_artifact *artifact, FILE *to)
     fprintf(to,
             "## 3. Run everything again\n\n"
             "This takes %s, as long as the published runs did. Exit status 3 "
-            "means a wrong byte.\n\n",
+            "means a wrong byte. Before you repeat this step, remove `again/`: "
+            "step 4 needs one run of each.\n\n",
             time);
     print_each(artifact, RUN, to);
     fputs("## 4. Compare\n\n"

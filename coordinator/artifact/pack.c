@@ -38,6 +38,23 @@ struct rf_pack {
     uint64_t bytes;
 };
 
+/* Refuses names that rename() does not replace. */
+static enum rf_status check_name(const char *path, struct rf_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    const char *last = slash != NULL ? slash + 1 : path;
+    struct stat id;
+    if (strcmp(last, ".") == 0 || strcmp(last, "..") == 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: is no name of a folder; name a new one", path);
+    }
+    if (lstat(path, &id) == 0 && S_ISLNK(id.st_mode)) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: is a link; name a new folder", path);
+    }
+    return RF_OK;
+}
+
 /* Refuses a `path` that is there, unless it is an empty folder. */
 static enum rf_status check_free(const char *path, struct rf_err *err)
 {
@@ -62,6 +79,7 @@ static enum rf_status check_free(const char *path, struct rf_err *err)
 
 static enum rf_status make_folder(struct rf_pack *pack, struct rf_err *err)
 {
+    struct stat place;
     if (access(pack->folder, F_OK) == 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: exists, perhaps left by a command that was "
@@ -69,10 +87,15 @@ static enum rf_status make_folder(struct rf_pack *pack, struct rf_err *err)
                           pack->folder);
     }
     pack->made = rf_folders_make(pack->folder, &pack->old) == 0;
-    return pack->made && stat(pack->folder, &pack->id) == 0
+    if (!pack->made || stat(pack->folder, &pack->id) != 0) {
+        return rf_err_errno(err, RF_ERR_CONFIG, errno, "cannot create %s",
+                            pack->folder);
+    }
+    return stat(pack->path, &place) != 0 || place.st_dev == pack->id.st_dev
                ? RF_OK
-               : rf_err_errno(err, RF_ERR_CONFIG, errno, "cannot create %s",
-                              pack->folder);
+               : rf_err_set(err, RF_ERR_CONFIG,
+                            "%s: is a mount point; name a folder in it",
+                            pack->path);
 }
 
 enum rf_status rf_pack_begin(const char *path, struct rf_pack **out,
@@ -87,7 +110,8 @@ enum rf_status rf_pack_begin(const char *path, struct rf_pack **out,
     pack->path = rf_xasprintf("%.*s", (int)length, path);
     pack->folder = rf_xasprintf("%s.tmp", pack->path);
     pack->sums = rf_xmemstream(&pack->text, &pack->size);
-    status = check_free(pack->path, err);
+    status = check_name(pack->path, err);
+    RF_THEN(status, check_free(pack->path, err));
     RF_THEN(status, make_folder(pack, err));
     if (status != RF_OK) {
         rf_pack_close(pack);

@@ -11,8 +11,9 @@
 struct rf_pack;
 
 /* Begins to fill the folder `path` under the name "<path>.tmp"; makes missing
- * parents. RF_ERR_CONFIG if `path` exists and is no empty folder, if
- * "<path>.tmp" exists, or if it cannot be made. */
+ * parents. RF_ERR_CONFIG if `path` exists and is no empty folder, if it
+ * is a link, a mount point, "." or "..", if "<path>.tmp" exists, or if it cannot
+ * be made. */
 enum rf_status rf_pack_begin(const char *path, struct rf_pack **out,
                              struct rf_err *err) RF_MUST_CHECK;
 

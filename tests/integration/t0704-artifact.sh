@@ -151,6 +151,7 @@ test_the_pack_is_complete_and_valid() {
             fail "another $name"
     done
     expect_text README.md "^[0-9TZ]*-t: .*refit-coord cluster\.json -q"
+    expect_text README.md 'Before you repeat this step, remove `again/`'
     printf '%s\n' 'Artifact Appendix' Abstract \
         'Artifact check-list (meta-information)' Description 'How to access' \
         'Hardware dependencies' 'Software dependencies' 'Data sets' Models \
@@ -248,11 +249,14 @@ test_a_full_disk_leaves_nothing() {
     # shellcheck disable=SC2016 # for the inner shell
     unshare -rm sh -c 'mount -t tmpfs -o size=64k none small &&
         "$0" report run --artifact small/new >out 2>err; echo $? >code
+        "$0" report run --artifact small >out 2>mounted; echo $? >>code
         ls -A small >left' "$coord" || fail "no small file system"
     show_output
-    [ "$(cat code)" = 1 ] || fail "exit code $(cat code)"
+    [ "$(paste -sd ' ' code)" = '1 2' ] || fail "exit codes $(cat code)"
     expect_text err '--artifact: .*No space left on device'
+    expect_text mounted '--artifact: small: is a mount point; name a folder in it$'
     [ ! -s left ] || fail "something is left: $(cat left)"
+    [ ! -e small.tmp ] || fail "a folder is left"
 }
 
 test_a_record_that_cannot_run_again_is_kept() {

@@ -65,14 +65,24 @@ TEST(test_pack_takes_the_place_of_an_empty_folder_only)
 {
     struct rf_pack *pack = NULL;
     struct rf_err err = {0};
-    ck_assert(holds("mkdir -p empty full/x pack.tmp && : >file"));
+    ck_assert(holds("mkdir -p empty full/x pack.tmp && : >file && "
+                    "ln -s empty link && ln -s absent dangling"));
     assert_fails(rf_pack_begin("full", &pack, &err), RF_ERR_CONFIG, err,
                  "full: is not empty");
     assert_fails(rf_pack_begin("file", &pack, &err), RF_ERR_CONFIG, err,
                  "file: cannot become a folder");
     assert_fails(rf_pack_begin("pack", &pack, &err), RF_ERR_CONFIG, err,
                  "pack.tmp: exists");
-    ck_assert(holds("test -d pack.tmp"));
+    assert_fails(rf_pack_begin("link/", &pack, &err), RF_ERR_CONFIG, err,
+                 "link: is a link");
+    assert_fails(rf_pack_begin("dangling", &pack, &err), RF_ERR_CONFIG, err,
+                 "dangling: is a link");
+    assert_fails(rf_pack_begin("empty/.", &pack, &err), RF_ERR_CONFIG, err,
+                 "empty/.: is no name of a folder");
+    assert_fails(rf_pack_begin("absent/..", &pack, &err), RF_ERR_CONFIG, err,
+                 "absent/..: is no name of a folder");
+    ck_assert(holds("test -d pack.tmp && test \"$(ls | tr '\\n' ' ')\" = "
+                    "'dangling empty file full link pack.tmp '"));
     ck_assert_int_eq(rf_pack_begin("empty", &pack, NULL), RF_OK);
     ck_assert_int_eq(rf_pack_finish(pack, NULL), RF_OK);
     rf_pack_close(pack);

@@ -149,7 +149,8 @@ static void free_artifact(struct rf_artifact *artifact)
         json_decref(run->facts);
         json_decref(run->cluster);
         json_decref(run->secrets);
-        json_decref(run->outside);
+        json_decref(run->launching);
+        json_decref(run->data);
     }
     free(artifact->runs);
 }

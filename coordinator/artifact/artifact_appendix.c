@@ -122,7 +122,7 @@ static struct facts collect(const struct rf_artifact *artifact)
             note_software(&out, record);
             out.verified += rf_artifact_is_verified(record);
         }
-        json_array_foreach (run->outside, k, path) {
+        json_array_foreach (run->data, k, path) {
             rf_artifact_note(out.data, json_string_value(path));
         }
     }

@@ -1,17 +1,19 @@
 /*
  * The cluster file of a run.
  *
- * How to reach the nodes stays as its author wrote it; the models and scenarios
- * are those of the records, so they need no other file, and choices such as
- * that of strategy "auto" are the same again. The reader of cluster files
- * accepts it before it is packed. Secrets, which results replace, are taken
- * out.
+ * How to reach the nodes stays as its author wrote it, with the absolute paths
+ * of the records; the models and scenarios are those of the records, so they
+ * need no other file, and choices such as that of strategy "auto" are the same
+ * again. The reader of cluster files accepts it before it is packed. Secrets,
+ * which results replace, are taken out.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/shell.h"
+#include "common/text.h"
 #include "coordinator/artifact/artifact_run.h"
 #include "coordinator/config/config.h"
 #include "coordinator/records/fields.h"
@@ -68,29 +70,71 @@ static void take_secrets(json_t *env, json_t *secrets)
     }
 }
 
-static void note_path(json_t *outside, const json_t *object, const char *key)
+static void note_path(json_t *list, const json_t *object, const char *key)
 {
-    rf_artifact_note(outside, json_string_value(json_object_get(object, key)));
+    rf_artifact_note(list, json_string_value(json_object_get(object, key)));
 }
 
-static void note_paths(const json_t *cluster, json_t *outside)
+/* How nodes are reached: paths, and the command that wraps the worker. */
+static void note_launch(const json_t *cluster, json_t *launching)
 {
     const json_t *launch = json_object_get(cluster, "launch"), *at;
+    const char *worker = json_string_value(json_object_get(launch, "worker"));
+    char *wrap = NULL;
     size_t i;
-    note_path(outside, launch, "known_hosts");
-    note_path(outside, launch, "ssh_config");
-    json_array_foreach (json_object_get(cluster, "nodes"), i, at) {
-        note_path(outside, at, "identity");
+    rf_artifact_note(launching, worker != NULL && strchr(worker, '/') != NULL
+                                    ? worker
+                                    : NULL);
+    json_array_foreach (json_object_get(launch, "wrap"), i, at) {
+        char *word = rf_shell_word(json_string_value(at));
+        rf_text_add(&wrap, " ", "%s", word);
+        free(word);
     }
+    rf_artifact_note(launching, wrap);
+    free(wrap);
+    note_path(launching, launch, "known_hosts");
+    note_path(launching, launch, "ssh_config");
+    json_array_foreach (json_object_get(cluster, "nodes"), i, at) {
+        note_path(launching, at, "identity");
+    }
+}
+
+static void note_data(const json_t *cluster, json_t *data)
+{
+    const json_t *at;
+    size_t i;
     json_array_foreach (json_object_get(cluster, "scenarios"), i, at) {
         const json_t *own = json_object_get(at, "model");
         const json_t *model =
             own != NULL ? own : json_object_get(cluster, "model");
-        note_path(outside, json_object_get(model, "files"), "folder");
-        note_path(outside, model, "checkpoint");
-        note_path(outside, json_object_get(at, "disk"), "folder");
-        note_path(outside, json_object_get(at, "update"), "from");
-        note_path(outside, json_object_get(at, "update"), "to");
+        note_path(data, json_object_get(model, "files"), "folder");
+        note_path(data, model, "checkpoint");
+        note_path(data, json_object_get(at, "disk"), "folder");
+        note_path(data, json_object_get(at, "update"), "from");
+        note_path(data, json_object_get(at, "update"), "to");
+    }
+}
+
+/* Takes a path, if `to` has one, from the same object of a record. */
+static void take_path(json_t *to, const json_t *recorded, const char *key)
+{
+    json_t *path = json_object_get(recorded, key);
+    if (path != NULL && json_object_get(to, key) != NULL) {
+        json_object_set(to, key, path);
+    }
+}
+
+static void take_paths(json_t *cluster, const json_t *recorded)
+{
+    json_t *launch = json_object_get(cluster, "launch"), *node;
+    const json_t *from = json_object_get(recorded, "launch");
+    size_t i;
+    take_path(launch, from, "worker");
+    take_path(launch, from, "known_hosts");
+    take_path(launch, from, "ssh_config");
+    from = json_object_get(recorded, "nodes");
+    json_array_foreach (json_object_get(cluster, "nodes"), i, node) {
+        take_path(node, json_array_get(from, i), "identity");
     }
 }
 
@@ -113,6 +157,7 @@ static json_t *begin_cluster(const struct rf_artifact_run *run)
         json_object_set(out, "nodes", json_object_get(recorded, "nodes"));
     }
     json_object_set_new(out, "scenarios", json_array());
+    take_paths(out, recorded);
     return out;
 }
 
@@ -139,7 +184,8 @@ enum rf_status rf_artifact_cluster(struct rf_artifact_run *run,
     json_t *cluster = begin_cluster(run);
     enum rf_status status = RF_OK;
     run->secrets = json_array();
-    run->outside = json_array();
+    run->launching = json_array();
+    run->data = json_array();
     for (size_t i = 0; i < run->n; i++) {
         const struct rf_result_file *file = &run->files[i];
         struct rf_err why = {0};
@@ -151,7 +197,8 @@ enum rf_status rf_artifact_cluster(struct rf_artifact_run *run,
     }
     take_secrets(json_object_get(json_object_get(cluster, "launch"), "env"),
                  run->secrets);
-    note_paths(cluster, run->outside);
+    note_launch(cluster, run->launching);
+    note_data(cluster, run->data);
     if (json_array_size(json_object_get(cluster, "scenarios")) > 0) {
         status = check(run, cluster, err);
         run->cluster = json_incref(cluster);

@@ -95,9 +95,14 @@ static void print_lists(const struct rf_artifact *artifact, const char *title,
     fputs(any ? "\n" : "", to);
 }
 
-static const json_t *outside_of(const struct rf_artifact_run *run)
+static const json_t *launching_of(const struct rf_artifact_run *run)
 {
-    return run->outside;
+    return run->launching;
+}
+
+static const json_t *data_of(const struct rf_artifact_run *run)
+{
+    return run->data;
 }
 
 static const json_t *secrets_of(const struct rf_artifact_run *run)
@@ -116,9 +121,13 @@ static void print_needs(const struct rf_artifact *artifact, FILE *to)
           "many slots: `export NODES='node-c,node-d'`.\n",
           to);
     print_lists(artifact,
-                "- Paths outside this folder, to replace with `--set` where "
-                "they differ: clusters/",
-                outside_of, to);
+                "- Programs and keys outside this folder, to replace with "
+                "`--set` where they differ: clusters/",
+                launching_of, to);
+    print_lists(artifact,
+                "- Data outside this folder, to replace with `--set` where it "
+                "differs: clusters/",
+                data_of, to);
     print_lists(artifact,
                 "- Secret variables, to add to `launch.env` of the cluster "
                 "file, and to set for `rerun`: clusters/",

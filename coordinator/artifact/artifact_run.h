@@ -19,7 +19,9 @@ struct rf_artifact_run {
     bool imported;    /* another system's, which cannot run again */
     json_t *cluster;  /* its cluster file; NULL: nothing can run again */
     json_t *secrets;  /* names of variables removed from "launch.env" */
-    json_t *outside;  /* paths that it names, which are not in the pack */
+    /* what it names and the pack lacks: paths and commands of "launch", and
+     * paths of data */
+    json_t *launching, *data;
 };
 
 struct rf_artifact {
@@ -28,9 +30,10 @@ struct rf_artifact {
     uint64_t bytes; /* of results, cluster files and schemas */
 };
 
-/* Fills `cluster`, `secrets` and `outside` of a run, whose `files` and
- * `document` are set and which is not imported: the recorded configuration with the models and scenarios
- * of its records in place. RF_ERR_CONFIG if this build refuses it. */
+/* Fills `cluster`, `secrets`, `launching` and `data` of a run, whose `files` and
+ * `document` are set and which is not imported: the recorded configuration with
+ * the models and scenarios of its records in place.
+ * RF_ERR_CONFIG if this build refuses it. */
 enum rf_status rf_artifact_cluster(struct rf_artifact_run *run,
                                    struct rf_err *err) RF_MUST_CHECK;
 

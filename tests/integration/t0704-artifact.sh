@@ -163,6 +163,20 @@ test_the_pack_is_complete_and_valid() {
     expect_text appendix.tex 'experiments \(approximately\)\?:\} about [0-9.]+ (s|min|h)$'
 }
 
+# A relative path begins in the folder of the run, not in that of the pack.
+test_programs_that_the_pack_lacks_are_named() {
+    mkdir bin
+    ln -s "$worker" bin/refit-worker
+    cluster '.scenarios[0].iterations = 1 | .launch = {method: "local",
+        worker: "bin/refit-worker", wrap: ["env", "A=b c"]}'
+    coord_exits 0 cluster.json -q -s '*=send_recv'
+    coord_exits 0 report results --artifact pack
+    expect_text pack/README.md \
+        "^- Programs and keys .*\.json: /.*/bin/refit-worker, env 'A=b c'\$"
+    expect_json pack/clusters/*.json '.launch.worker == "'"$PWD/bin/refit-worker\""
+    expect_text pack/appendix.tex 'Data set:\} none'
+}
+
 test_a_changed_byte_fails_the_checksums() {
     local file command
     pack_elsewhere . -s '*=send_recv'

@@ -265,8 +265,7 @@ static void print_workflow(const struct rf_artifact *artifact, FILE *to)
     fputs("\\end{itemize}\n\n", to);
 }
 
-/* "1.01 [0.99, 1.03], reruns 0.98 to 1.04", or the median alone. With few
- * samples the range would begin below 0. */
+/* "1.01 [0.99, 1.03]", or the median alone. */
 static void put_median(FILE *to, const struct rf_median_interval *median,
                        const char *unit,
                        const char *(*text)(double value, char out[32]))
@@ -275,9 +274,6 @@ static void put_median(FILE *to, const struct rf_median_interval *median,
     fprintf(to, "%s%s", text(median->median, a), unit);
     if (median->has_interval) {
         fprintf(to, " [%s, %s]", text(median->low, a), text(median->high, b));
-        fprintf(to, ", reruns %s to %s",
-                text(RF_MAX(median->rerun_low, 0.0), a),
-                text(median->rerun_high, b));
     }
 }
 
@@ -286,9 +282,25 @@ static const char *ratio_text(double value, char out[32])
     return rf_figure_text(value, 2, out);
 }
 
+/* "; vs contiguous 1.01 [0.99, 1.03], reruns 0.98 to 1.04". Only ratios of
+ * reruns are known: times vary more from start to start. With few samples the
+ * range would begin below 0. */
+static void put_ratio(FILE *to, const struct rf_median_interval *ratio)
+{
+    char a[32], b[32];
+    fputs("; vs contiguous ", to);
+    put_median(to, ratio, "", ratio_text);
+    if (ratio->has_interval) {
+        fprintf(to, ", reruns %s to %s",
+                ratio_text(RF_MAX(ratio->rerun_low, 0.0), a),
+                ratio_text(ratio->rerun_high, b));
+    }
+}
+
 static void print_expected(FILE *to, const struct rf_result_file *file)
 {
     const json_t *record = file->result;
+    const json_t *flags = json_object_get(record, "flags");
     const struct rf_median_interval ms = rf_median_interval_of_time(record);
     const struct rf_median_interval ratio = rf_median_interval_of(
         record, "summary.yardstick_ratio", "median", "yardstick_ratio");
@@ -302,8 +314,12 @@ static void print_expected(FILE *to, const struct rf_result_file *file)
     }
     put_median(to, &ms, "~ms", rf_amount_text);
     if (ratio.median > 0) {
-        fputs("; vs contiguous ", to);
-        put_median(to, &ratio, "", ratio_text);
+        put_ratio(to, &ratio);
+    }
+    if (json_array_size(flags) > 0) {
+        fputs(" (flags: ", to);
+        put_list(to, flags, "");
+        fputc(')', to);
     }
     fputc('\n', to);
 }
@@ -314,10 +330,11 @@ static void print_evaluation(const struct rf_artifact *artifact, FILE *to)
           "Every destination byte of every iteration has to be right; exit "
           "status 3 means a wrong one. \\texttt{refit-coord compare} judges "
           "the ratio to contiguous traffic, which depends least on the "
-          "machine, and peak memory. Below are each scenario's medians with "
-          "95\\,\\% intervals, and the ranges in which the medians of 95 of "
-          "100 reruns on the same machine lie; fewer than 5 iterations have "
-          "neither. Times of other machines differ by more.\n"
+          "machine, and peak memory. Below are each scenario's median time and "
+          "ratio with 95\\,\\% intervals, and the range in which the ratios of "
+          "95 of 100 reruns on the same machine lie; fewer than 5 iterations "
+          "have neither. Times may differ by a factor of two from start to "
+          "start. Flags are doubts about the figures.\n"
           "\\begin{itemize}\n",
           to);
     for (size_t i = 0; i < artifact->n; i++) {

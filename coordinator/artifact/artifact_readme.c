@@ -245,7 +245,7 @@ static void print_again(const struct rf_artifact *artifact, FILE *to)
     fputs("## 4. Compare\n\n"
           "Exit status 1, here and in step 2, means that something is slower "
           "or larger by more than 10 %. `appendix.tex` has the range in which "
-          "95 of 100 reruns lie.\n\n",
+          "the ratios of 95 of 100 reruns lie.\n\n",
           to);
     print_each(artifact, COMPARE, to);
 }

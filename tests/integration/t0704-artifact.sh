@@ -159,7 +159,7 @@ test_the_pack_is_complete_and_valid() {
         'Evaluation and expected results' 'Experiment customization' Notes |
         diff - <(sed -nE 's/^\\(sub)*section\{(.*)\}$/\2/p' appendix.tex) >&2 ||
         fail "other headings"
-    expect_text appendix.tex 'send\\_\\allowbreak\{\}recv\}: [0-9.]+~ms \[.*reruns .*; vs contiguous [0-9.]+ \[.*\], reruns [0-9.]+ to [0-9.]+$'
+    expect_text appendix.tex 'send\\_\\allowbreak\{\}recv\}: [0-9.]+~ms \[[0-9.]+, [0-9.]+\]; vs contiguous [0-9.]+ \[.*\], reruns [0-9.]+ to [0-9.]+( \(flags: .*\))?$'
     expect_text appendix.tex 'experiments \(approximately\)\?:\} about [0-9.]+ (s|min|h)$'
 }
 
@@ -282,6 +282,14 @@ test_a_record_that_cannot_run_again_is_kept() {
     [ -s new/results/run/run.json ] || fail "no results"
     [ ! -e new/clusters ] || fail "a cluster file"
     expect_text new/appendix.tex ': failed, no time$'
+}
+
+test_doubts_about_figures_are_packed_with_them() {
+    small_run
+    jq '.flags = ["bimodal", "unstable"]' run/to-*.json >x
+    mv x run/to-*.json
+    coord_exits 0 report run --artifact new
+    expect_text new/appendix.tex ': [0-9.]+~ms.* \(flags: bimodal; unstable\)$'
 }
 
 run_tests

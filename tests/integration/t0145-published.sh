@@ -5,6 +5,7 @@
 . "$(dirname "$0")/../lib/test.sh"
 
 all=$work/all.json page=$work/page
+case_row='^\| .* \| [0-9.–-]+ \| [0-9.]+ \| [0-9.]+ \|$'
 "$RF_TOP/tests/bench/published/predict-published" "$RF_BUILD_DIR" "$all" \
     >"$page" || exit 1
 
@@ -19,6 +20,18 @@ test_phases_and_handles_take_what_their_constants_say() {
     # Kimi-K2 over all links and stage after stage: the bounds of its authors.
     expect_json "$all" 'INDEX(.name) | map_values(.predicted_s)
         | (."rdt-k2" / 1.25 - 1 | fabs) < 0.2 and (."rdt-k2-serial" / 5 - 1 | fabs) < 0.2'
+}
+
+# A rate that a case itself measured would predict that case.
+test_self_checks_count_for_no_system() {
+    sed -n '/^## By system/,/^## By case/s/^| \([^|]*\) | [0-9].*/\1/p' "$page" >systems
+    expect_text systems '^NeMo-RL$'
+    ! grep -E '^(demo|halo)$' systems || fail "a self-check among the systems"
+    [ "$(sed '1,/^## By case/d; /^## Self-checks/,$d' "$page" |
+        grep -cE "$case_row")" = 60 ] ||
+        fail "MEASURING.md counts 60 predictions"
+    [ "$(sed '1,/^## Self-checks/d' "$page" | grep -cE "$case_row")" = 5 ] ||
+        fail "other self-checks"
 }
 
 test_the_page_of_published_times_is_current() {

@@ -58,6 +58,31 @@ test_noise_violates_nothing() {
     expect_text out '^0 of 1 guidelines violated$'
 }
 
+# Five repeats of two iterations each.
+in_repeats() { # NAME...
+    local name
+    for name in "$@"; do
+        jq '.iterations |= [to_entries[] | .value + {repeat: (.key / 2 | floor)}]' \
+            "run/$name.json" >x && mv x "run/$name.json"
+    done
+}
+
+test_few_repeats_need_a_larger_difference() {
+    record auto auto broadcast 2 1000 114 115 118 119 120 121 122 123 126 127
+    record named null broadcast 2 1000 100 101 104 105 106 107 108 109 112 113
+    guidelines run
+    expect_exit 1
+    in_repeats auto named
+    guidelines run
+    expect_exit 0
+    expect_text out '^holds +auto <= broadcast +1\.1[0-9]+ +\[0\.9[0-9]+, 1\.3[0-9]+\] '
+    record auto auto broadcast 2 1000 140 141 144 145 146 147 148 149 152 153
+    in_repeats auto
+    guidelines run
+    expect_exit 1
+    expect_text out '^violated +auto <= broadcast +1\.3[0-9]+ '
+}
+
 test_few_samples_decide_nothing() {
     record auto auto broadcast 2 1000 200 201 202
     record named null broadcast 2 1000 100 101 102

@@ -255,6 +255,59 @@ TEST(test_stats_intervals_of_repeats_draw_repeats_first)
     ck_assert(rf_stats_repeats_median_known(&three_repeats, 40));
 }
 
+/* How samples of a repeat vary, and how repeats do. */
+static const struct {
+    double within, between;
+} groups[] = {{0.01, 0}, {0.01, 0.01}, {0.003, 0.01}, {0.001, 0.01}};
+
+#define GROUP_REPEATS 5
+#define GROUP_SAMPLES (GROUP_REPEATS * 10)
+
+/* The interval of a group of repeats around 1; `by` the factor that
+ * scripts/guidelines widens it by. */
+static void draw_group(int row, uint64_t *state, double by, double out[2])
+{
+    static const size_t counts[GROUP_REPEATS] = {10, 10, 10, 10, 10};
+    double samples[GROUP_SAMPLES], middle, repeat = 0;
+    const struct rf_stats_repeats repeats = {samples, counts, GROUP_REPEATS};
+    for (size_t i = 0; i < GROUP_SAMPLES; i++) {
+        double u = next_unit(state), v = next_unit(state);
+        if (i % 10 == 0) {
+            repeat = groups[row].between * normal(u, v);
+            u = next_unit(state);
+            v = next_unit(state);
+        }
+        samples[i] = 1 + repeat + groups[row].within * normal(u, v);
+    }
+    middle = rf_stats_median(samples, GROUP_SAMPLES);
+    ck_assert(rf_stats_repeats_median_interval(&repeats, &out[0], &out[1]));
+    for (size_t i = 0; i < 2; i++) {
+        out[i] = middle + by * (out[i] - middle);
+    }
+}
+
+/* Of `pairs` of equal groups, those whose intervals do not overlap. */
+static int count_apart(int row, int pairs, double by)
+{
+    uint64_t state = 7;
+    int apart = 0;
+    for (int i = 0; i < pairs; i++) {
+        double a[2], b[2];
+        draw_group(row, &state, by, a);
+        draw_group(row, &state, by, b);
+        apart += a[0] > b[1] || b[0] > a[1];
+    }
+    return apart;
+}
+
+/* A guideline is violated in one of the two directions only: half as often. */
+LOOP_TEST(test_stats_equal_groups_of_repeats_are_seldom_apart,
+          RF_ARRAY_SIZE(groups))
+{
+    const double by = 2.78 / 1.96 * sqrt(5.0 / 4);
+    ck_assert_int_le(count_apart(_i, 1000, by), 4);
+}
+
 /* Three points on y = 2 + 3 x, one far off; two with nearly the same x say next
  * to nothing of the slope. */
 TEST(test_stats_line_takes_no_notice_of_an_outlier)

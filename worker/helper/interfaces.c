@@ -19,6 +19,7 @@
 
 #define TYPE_ETHERNET 1 /* ARPHRD_… of linux/if_arp.h */
 #define TYPE_INFINIBAND 32
+#define INFINIBAND "infiniband"
 #define SPEED_MAX INT32_MAX /* beyond: not known, to some drivers */
 
 struct search {
@@ -87,7 +88,7 @@ static const char *kind_of(const struct search *search, const char *name)
     if (type == TYPE_INFINIBAND) {
         return is_there(path_of(search, "net/%s/parent", name))
                    ? NULL /* a child, which is another's packets */
-                   : "infiniband";
+                   : INFINIBAND;
     }
     if ((type != TYPE_ETHERNET && type != RF_ABSENT_I64) ||
         (!device && is_there(path_of(search, "net/%s/master", name)) &&
@@ -130,7 +131,8 @@ static void add_interfaces(struct search *search)
     }
 }
 
-/* The interface of an RDMA port; NULL: none of its own. */
+/* The interface of an RDMA port; NULL: none of its own. Ethernet interfaces of
+ * a bond may share one RDMA port. */
 static struct rf_msg_interface *
 interface_of(const struct search *search, const char *device, const char *port)
 {
@@ -139,7 +141,7 @@ interface_of(const struct search *search, const char *device, const char *port)
         if (of->rdma == NULL &&
             is_there(path_of(search, "infiniband/%s/device/net/%s", device,
                              of->name)) &&
-            !in_bond(search, of->name) &&
+            (strcmp(of->kind, INFINIBAND) == 0 || !in_bond(search, of->name)) &&
             rf_sysfs_number("%s/sys/class/net/%s/dev_port", search->root,
                             of->name) +
                     1 ==

@@ -14,8 +14,8 @@
  *   does not count: its bytes to other nodes also pass a physical one.
  * - Tunnels (neither Ethernet nor InfiniBand) and the loopback do not count.
  * - An interface and the RDMA port of the same adapter port are one entry; an
- *   RDMA port without an interface, or with that of a bond, is an entry of its
- *   own.
+ *   RDMA port without an interface, or with that of an Ethernet bond, is an
+ *   entry of its own.
  *
  * Never fails: unknown facts stay absent.
  */

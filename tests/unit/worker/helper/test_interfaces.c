@@ -133,6 +133,16 @@ TEST(test_ports_without_an_interface_count_by_themselves)
                               "mlx5_bond_0/1;");
 }
 
+/* The counters of InfiniBand's ports include IP's packets. */
+TEST(test_a_bonded_port_of_infiniband_and_its_interface_are_one)
+{
+    interface("ib0", "400000",
+              "mkdir device master bonding_slave upper_bond0; echo 32 >type");
+    interface("bond0", "400000", "mkdir lower_ib0; echo 32 >type");
+    adapter("mlx5_0", "ACTIVE", "ib0");
+    ck_assert_str_eq(found(), "ib0 infiniband 400000 mlx5_0/1;");
+}
+
 TEST(test_a_machine_without_files_has_none)
 {
     fake_root_run("rm -r proc sys");

@@ -69,13 +69,30 @@ static double seen_in(const json_t *entry, const struct direction *way)
     return sum;
 }
 
-/* What an iteration has of a node; NULL: nothing. */
+static bool knows_all(const json_t *entry)
+{
+    const json_t *nic;
+    double bytes;
+    size_t i;
+    json_array_foreach (json_object_get(entry, "interfaces"), i, nic) {
+        if (!rf_result_number(nic, NULL, sent.seen, &bytes) &&
+            !rf_result_number(nic, NULL, sent.rdma, &bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What an iteration has of a node; NULL: nothing, or the bytes of some NIC are
+ * unknown. */
 static const json_t *entry_of(const struct node *node, const json_t *iteration)
 {
     const json_t *entry =
         json_array_get(json_object_get(iteration, "network"), node->at);
-    return strcmp(rf_result_text(entry, NULL, "host"), node->host) == 0 ? entry
-                                                                        : NULL;
+    return strcmp(rf_result_text(entry, NULL, "host"), node->host) == 0 &&
+                   knows_all(entry)
+               ? entry
+               : NULL;
 }
 
 static double median_of(const struct node *node, const struct direction *way,
@@ -195,7 +212,7 @@ json_t *rf_network_summary_schema(void)
     return out;
 }
 
-/* NULL: no bytes are planned. */
+/* NULL: no bytes are planned, or none of the node's iterations is known. */
 static json_t *node_json(const struct node *node)
 {
     const double to = median_of(node, &sent, planned_in);

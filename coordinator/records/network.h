@@ -6,7 +6,8 @@
 #include <jansson.h>
 
 /* `summary.network` of a record with `iterations` and `environment`: the nodes
- * with planned bytes and a network namespace of their own. A new reference. */
+ * with planned bytes and a network namespace of their own, over the iterations
+ * in which the bytes of all their NICs are known. A new reference. */
 json_t *rf_network_summary_json(const json_t *record);
 
 /* The JSON Schema of an entry. A new reference. */

@@ -493,8 +493,8 @@
     F(S, U64, rdma_sent_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                  \
       "by the RDMA port")                                                      \
     F(S, U64, rdma_received_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "likewise")  \
-    F(S, U64, dropped, OPTIONAL, 1, INT64_MAX,                                 \
-      "packets dropped or damaged, in both directions; absent: none")
+    F(S, U64, dropped, OPTIONAL, 0, INT64_MAX,                                 \
+      "packets dropped or damaged, in both directions")
 
 /* What a node's network counted, for all its processes. */
 #define RF_NETWORK_FIELDS(F, S)                                                \

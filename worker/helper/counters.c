@@ -11,6 +11,8 @@
 #include "worker/shared/sysfs.h"
 
 #define RDMA_WORD_BYTES 4
+/* Where a port's counter of 32 bits stands still. */
+#define RDMA_LAST_BYTES ((uint64_t)UINT32_MAX * RDMA_WORD_BYTES)
 
 /* Numbers of a line of /proc/net/dev. */
 enum {
@@ -140,26 +142,34 @@ void rf_counters_read(const char *root,
     read_tcp(root, out);
 }
 
-static void subtract(uint64_t before, uint64_t *now)
+/* Makes `now` what was counted since `before`. False, and `now` is absent, if
+ * that is unknown: the counter fell, or is there only once. */
+static bool subtract(uint64_t before, uint64_t *now)
 {
-    if (before == RF_ABSENT_U64 || *now == RF_ABSENT_U64) {
-        *now = RF_ABSENT_U64;
-    } else {
-        *now = *now > before ? *now - before : 0;
-    }
+    const bool none = before == RF_ABSENT_U64 && *now == RF_ABSENT_U64;
+    const bool known =
+        before != RF_ABSENT_U64 && *now != RF_ABSENT_U64 && *now >= before;
+    *now = known ? *now - before : RF_ABSENT_U64;
+    return known || none;
 }
 
+/* Of a NIC all bytes are known or none: the greater of two counters would be
+ * too low without one of them. */
 static void subtract_interface(const struct rf_msg_counted *before,
                                struct rf_msg_counted *now)
 {
-    subtract(before->sent_bytes, &now->sent_bytes);
-    subtract(before->received_bytes, &now->received_bytes);
-    subtract(before->rdma_sent_bytes, &now->rdma_sent_bytes);
-    subtract(before->rdma_received_bytes, &now->rdma_received_bytes);
-    subtract(before->dropped, &now->dropped);
-    if (now->dropped == 0) {
-        now->dropped = RF_ABSENT_U64;
+    const bool known =
+        now->rdma_sent_bytes != RDMA_LAST_BYTES &&
+        now->rdma_received_bytes != RDMA_LAST_BYTES &&
+        subtract(before->sent_bytes, &now->sent_bytes) &&
+        subtract(before->received_bytes, &now->received_bytes) &&
+        subtract(before->rdma_sent_bytes, &now->rdma_sent_bytes) &&
+        subtract(before->rdma_received_bytes, &now->rdma_received_bytes);
+    if (!known) {
+        now->sent_bytes = now->received_bytes = RF_ABSENT_U64;
+        now->rdma_sent_bytes = now->rdma_received_bytes = RF_ABSENT_U64;
     }
+    (void)subtract(before->dropped, &now->dropped);
 }
 
 static bool has_counters(const struct rf_msg_counted *counted)
@@ -175,17 +185,16 @@ void rf_counters_since(const struct rf_msg_network *before,
     size_t kept = 0;
     for (size_t i = 0; i < now->n_interfaces; i++) {
         struct rf_msg_counted *counted = &now->interfaces[i];
-        if (i < n) {
+        if (i < n &&
+            (has_counters(&before->interfaces[i]) || has_counters(counted))) {
             subtract_interface(&before->interfaces[i], counted);
-        }
-        if (i < n && has_counters(counted)) {
             now->interfaces[kept++] = *counted;
         } else {
             rf_schema_free(&rf_msg_counted_schema, counted);
         }
     }
     now->n_interfaces = kept;
-    subtract(before->loopback_bytes, &now->loopback_bytes);
-    subtract(before->segments, &now->segments);
-    subtract(before->retransmits, &now->retransmits);
+    (void)subtract(before->loopback_bytes, &now->loopback_bytes);
+    (void)subtract(before->segments, &now->segments);
+    (void)subtract(before->retransmits, &now->retransmits);
 }

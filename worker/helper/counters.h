@@ -21,8 +21,9 @@ void rf_counters_read(const char *root,
                       struct rf_msg_network *out);
 
 /* Turns `now`, read later than `before`, into what was counted in between;
- * drops interfaces that had no counters then or have none now. A counter that
- * was reset counts as 0. */
+ * drops interfaces without counters then and now. A counter that fell is
+ * absent; so are all bytes of a NIC if one of its counters fell, came, went or
+ * stands still at the last number of 32 bits. */
 void rf_counters_since(const struct rf_msg_network *before,
                        struct rf_msg_network *now);
 

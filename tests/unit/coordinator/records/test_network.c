@@ -82,6 +82,25 @@ TEST(test_network_takes_iterations_that_have_the_node)
                "2.0, 'nics_used': ['eth0'], 'nics_idle': ['eth1']}]");
 }
 
+/* A driver that was loaded again during an iteration. */
+#define UNKNOWN                                                                \
+    "{'host': 'a', 'planned_sent_bytes': 1000, 'planned_received_bytes': 0, "  \
+    "'segments': 100, 'retransmits': 2, 'interfaces': [{'name': 'eth0'}, "     \
+    "{'name': 'eth1', 'sent_bytes': 6, 'received_bytes': 0}]}"
+
+TEST(test_network_leaves_out_iterations_with_unknown_bytes)
+{
+    json_auto_t *of = record("{'network': [" UNKNOWN "]}, {'network': [" A(
+        "1034") "]}, {'network': [" UNKNOWN "]}");
+    json_auto_t *none = record("{'network': [" UNKNOWN "]}");
+    expect(of, "[{'host': 'a', 'planned_sent_bytes': 1000, "
+               "'planned_received_bytes': 0, 'sent_bytes': 1040, "
+               "'received_bytes': 20, 'ratio': 1.06, 'retransmits': 2, "
+               "'retransmit_percent': 2.0, 'nics_used': ['eth0'], "
+               "'nics_idle': ['eth1']}]");
+    expect(none, "[]");
+}
+
 TEST(test_network_calls_no_nic_of_unknown_speed_idle)
 {
     json_auto_t *of = record("{'network': [" A("1034") "]}"), *found;

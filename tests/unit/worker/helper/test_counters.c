@@ -67,46 +67,93 @@ TEST(test_counters_of_an_interval_are_differences)
     ck_assert_msg(json_equal(found, wanted), "%s", shown);
 }
 
-TEST(test_counters_without_drops_have_none)
+TEST(test_counters_that_stay_count_nothing)
 {
     AUTO(rf_msg_network) before, now;
     count(2);
     read_all(&before);
-    read_all(&now);
-    rf_counters_since(&before, &now);
-    ck_assert_uint_eq(now.interfaces[0].sent_bytes, 0);
-    ck_assert_uint_eq(now.interfaces[0].dropped, RF_ABSENT_U64);
-}
-
-/* A driver that was loaded again. */
-TEST(test_counters_that_were_reset_count_nothing)
-{
-    AUTO(rf_msg_network) before, now;
-    count(2);
-    read_all(&before);
-    count(1);
     read_all(&now);
     rf_counters_since(&before, &now);
     ck_assert_uint_eq(now.interfaces[0].sent_bytes, 0);
     ck_assert_uint_eq(now.interfaces[0].rdma_sent_bytes, 0);
+    ck_assert_uint_eq(now.interfaces[0].dropped, 0);
 }
 
-LOOP_TEST(test_counters_that_come_or_go_are_left_out, 2)
+static void expect_unknown(const struct rf_msg_counted *counted)
+{
+    ck_assert_uint_eq(counted->sent_bytes, RF_ABSENT_U64);
+    ck_assert_uint_eq(counted->received_bytes, RF_ABSENT_U64);
+    ck_assert_uint_eq(counted->rdma_sent_bytes, RF_ABSENT_U64);
+    ck_assert_uint_eq(counted->rdma_received_bytes, RF_ABSENT_U64);
+}
+
+/* A driver that was loaded again. */
+TEST(test_counters_that_were_reset_are_unknown)
+{
+    AUTO(rf_msg_network) before, now;
+    count(2);
+    read_all(&before);
+    count(1);
+    read_all(&now);
+    rf_counters_since(&before, &now);
+    ck_assert_uint_eq(now.n_interfaces, 2);
+    expect_unknown(&now.interfaces[0]);
+    expect_unknown(&now.interfaces[1]);
+    ck_assert_uint_eq(now.interfaces[0].dropped, RF_ABSENT_U64);
+    ck_assert_uint_eq(now.loopback_bytes, RF_ABSENT_U64);
+    ck_assert_uint_eq(now.retransmits, RF_ABSENT_U64);
+}
+
+/* Adapters without the extended counters stop at the last number. */
+static void end_port(const char *counter)
+{
+    fake_root_run("echo 4294967295 "
+                  ">sys/class/infiniband/mlx5_0/ports/1/counters/%s",
+                  counter);
+}
+
+LOOP_TEST(test_counters_of_a_port_at_their_end_are_unknown, 2)
 {
     AUTO(rf_msg_network) before, now;
     count(1);
     if (_i == 0) {
-        fake_root_run("rm -r sys/class/infiniband/mlx5_1");
+        end_port("port_xmit_data");
     }
     read_all(&before);
-    if (_i == 1) {
-        fake_root_run("rm proc/net/dev; rm -r sys/class/infiniband/mlx5_0");
-    }
+    count(2);
+    end_port(_i == 0 ? "port_xmit_data" : "port_rcv_data");
+    read_all(&now);
+    rf_counters_since(&before, &now);
+    expect_unknown(&now.interfaces[0]);
+    ck_assert_uint_eq(now.interfaces[1].rdma_sent_bytes, 200);
+}
+
+TEST(test_counters_that_a_node_lacks_are_left_out)
+{
+    AUTO(rf_msg_network) before, now;
+    count(1);
+    fake_root_run("rm -r sys/class/infiniband/mlx5_1");
+    read_all(&before);
     read_all(&now);
     rf_counters_since(&before, &now);
     ck_assert_uint_eq(now.n_interfaces, 1);
-    ck_assert_str_eq(now.interfaces[0].name, _i == 0 ? eth0 : ib1);
-    ck_assert_uint_eq(now.loopback_bytes, _i == 0 ? 0 : RF_ABSENT_U64);
+    ck_assert_str_eq(now.interfaces[0].name, eth0);
+}
+
+LOOP_TEST(test_counters_that_come_or_go_are_unknown, 2)
+{
+    AUTO(rf_msg_network) first, last;
+    struct rf_msg_network *const now = _i == 0 ? &last : &first;
+    count(1);
+    read_all(&first);
+    fake_root_run("rm proc/net/dev; rm -r sys/class/infiniband/mlx5_1");
+    read_all(&last);
+    rf_counters_since(_i == 0 ? &first : &last, now);
+    ck_assert_uint_eq(now->n_interfaces, 2);
+    expect_unknown(&now->interfaces[0]);
+    expect_unknown(&now->interfaces[1]);
+    ck_assert_uint_eq(now->loopback_bytes, RF_ABSENT_U64);
+    ck_assert_uint_eq(now->segments, 0);
 }
 
 TEST(test_counters_of_a_machine_without_files_are_absent)

@@ -21,7 +21,7 @@
 #define EXTRA_BYTES 1e6
 #define REPEATED_PERCENT 0.01
 #define REPEATED_LEAST 10
-#define SEGMENT_MAX_BYTES 9000
+#define JUMBO_MTU 9000 /* where none is known */
 #define COUNT_MAX 1e18 /* a file may come from anyone */
 
 /* Names of the fields of a direction. */
@@ -177,6 +177,18 @@ static json_t *count_json(double count)
     return json_integer((json_int_t)RF_MIN(count, COUNT_MAX));
 }
 
+/* What a packet holds at most. */
+static double mtu_of(const struct node *node)
+{
+    const json_t *nic;
+    double most = 0;
+    size_t i;
+    json_array_foreach (json_object_get(node->facts, "nics"), i, nic) {
+        most = RF_MAX(most, number(nic, "mtu"));
+    }
+    return most > 0 ? most : JUMBO_MTU;
+}
+
 /* Adds what TCP sent again in all iterations; null if the node sent nothing, or
  * not by TCP. */
 static void put_repeated(json_t *out, const struct node *node)
@@ -191,7 +203,7 @@ static void put_repeated(json_t *out, const struct node *node)
         segments += number(entry, "segments");
         repeated += number(entry, "retransmits");
     }
-    known = bytes > 0 && segments * SEGMENT_MAX_BYTES >= bytes / 2;
+    known = bytes > 0 && segments * mtu_of(node) >= bytes / 2;
     json_object_set_new(out, "retransmits",
                         known ? count_json(repeated) : json_null());
     json_object_set_new(out, "retransmit_percent",

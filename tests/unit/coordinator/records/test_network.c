@@ -113,6 +113,27 @@ TEST(test_network_calls_no_nic_of_unknown_speed_idle)
     ck_assert_uint_eq(json_array_size(json_at(found, "[0].nics_idle")), 0);
 }
 
+/* IPoIB in connected mode has packets of 64 KiB. */
+static const struct {
+    int mtu; /* 0: not known */
+    bool by_tcp;
+} mtus[] = {{0, false}, {1500, false}, {9000, false}, {65520, true}};
+
+LOOP_TEST(test_network_takes_few_large_segments_for_tcp, RF_ARRAY_SIZE(mtus))
+{
+    json_auto_t *of = record("{'network': [" A("10000034") "]}"), *found;
+    json_t *entry = json_at(of, "iterations[0].network[0]");
+    json_object_set_new(entry, "planned_sent_bytes", json_integer(10000000));
+    if (mtus[_i].mtu > 0) {
+        json_object_set_new(json_at(of, "environment[0]"), "nics",
+                            json_pack("[{s:n}, {s:i}, {s:i}]", "mtu", "mtu",
+                                      mtus[_i].mtu, "mtu", 1500));
+    }
+    found = rf_network_summary_json(of);
+    ck_assert(json_is_null(json_at(found, "[0].retransmits")) !=
+              mtus[_i].by_tcp);
+}
+
 /* Nodes that share interfaces, as in a run on one machine, cannot be told
  * apart. */
 TEST(test_network_is_of_nodes_with_interfaces_of_their_own)

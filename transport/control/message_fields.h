@@ -16,6 +16,7 @@
 #define RF_MSG_BYTES_MAX INT64_MAX
 #define RF_MSG_FILES_MAX 63 /* of `files` */
 #define RF_MSG_TOPOLOGY_NICS_MAX 256
+#define RF_MSG_INTERFACES_MAX 1024
 /* Limit of a node's times. Converted to the clock of a node that booted later
  * they may be negative; the difference of two does not overflow. */
 #define RF_MSG_CLOCK_MAX (INT64_MAX / 4)
@@ -208,8 +209,9 @@
       "free in /dev/shm, or where `UCX_POSIX_DIR` says")                       \
     F(S, TEXT, kernel, NULLABLE, 0, 511, "name, release, machine")             \
     F(S, TEXT, cpu, NULLABLE, 0, 511, "model")                                 \
-    F(S, LIST, nics, msg_nic, 0, 4096, "interfaces that are up")               \
-    F(S, LIST, interfaces, msg_interface, 0, 4096,                             \
+    F(S, LIST, nics, msg_nic, 0, RF_MSG_INTERFACES_MAX,                        \
+      "interfaces that are up")                                                \
+    F(S, LIST, interfaces, msg_interface, 0, RF_MSG_INTERFACES_MAX,            \
       "NICs that are up and whose bytes are counted")                          \
     F(S, PAIRS, methods, REQUIRED, 64, RF_MSG_TEXT_MAX,                        \
       "each method: null, or why the node cannot use it")                      \
@@ -503,7 +505,8 @@
     F(S, U64, segments, OPTIONAL, 0, INT64_MAX, "that TCP sent")               \
     F(S, U64, retransmits, OPTIONAL, 0, INT64_MAX,                             \
       "segments that TCP sent again")                                          \
-    F(S, LIST, interfaces, msg_counted, 0, 4096, "those of HELLO")
+    F(S, LIST, interfaces, msg_counted, 0, RF_MSG_INTERFACES_MAX,              \
+      "those of HELLO")
 
 #define RF_DONE_FIELDS(F, S)                                                   \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "as in START")                  \

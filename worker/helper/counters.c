@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "worker/shared/sysfs.h"
 
 #define RDMA_WORD_BYTES 4
@@ -57,6 +58,7 @@ static void read_interfaces(const char *root,
     const uint64_t *of = line.numbers;
     FILE *file = rf_counters_open(root);
     while (file != NULL && rf_counters_next(file, &line)) {
+        rf_text_clean(line.name, strlen(line.name)); /* as those are */
         if (strcmp(line.name, RF_COUNTERS_LOOPBACK) == 0) {
             out->loopback_bytes = of[SENT_BYTES];
         }

@@ -177,7 +177,8 @@ static void find_nics(struct rf_msg_hello *hello)
     if (getifaddrs(&first) != 0) {
         return;
     }
-    for (struct ifaddrs *entry = first; entry != NULL;
+    for (struct ifaddrs *entry = first;
+         entry != NULL && hello->n_nics < RF_MSG_INTERFACES_MAX;
          entry = entry->ifa_next) {
         char address[INET6_ADDRSTRLEN];
         if (!address_of(entry, address)) {

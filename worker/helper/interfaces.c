@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "worker/helper/counters.h"
 #include "worker/shared/sysfs.h"
 
@@ -98,14 +99,20 @@ static const char *kind_of(const struct search *search, const char *name)
     return device ? "ethernet" : "virtual";
 }
 
-/* Takes `rdma`. */
-static void add(struct search *search, const char *name, const char *kind,
+/* Takes `name` and `rdma`. */
+static void add(struct search *search, char *name, const char *kind,
                 int64_t speed_mbit, char *rdma)
 {
     struct rf_msg_hello *hello = search->hello;
+    if (hello->n_interfaces == RF_MSG_INTERFACES_MAX) {
+        free(name);
+        free(rdma);
+        return;
+    }
+    rf_text_clean(name, strlen(name));
     RF_PUSH(hello->interfaces, hello->n_interfaces, search->capacity,
             ((struct rf_msg_interface){
-                .name = rf_xstrdup(name),
+                .name = name,
                 .kind = rf_xstrdup(kind),
                 .speed_mbit = speed_mbit > 0 && speed_mbit < SPEED_MAX
                                   ? (uint64_t)speed_mbit
@@ -120,7 +127,7 @@ static void add_interfaces(struct search *search)
     while (file != NULL && rf_counters_next(file, &line)) {
         const char *kind = kind_of(search, line.name);
         if (kind != NULL) {
-            add(search, line.name, kind,
+            add(search, rf_xstrdup(line.name), kind,
                 rf_sysfs_number("%s/sys/class/net/%s/speed", search->root,
                                 line.name),
                 NULL);
@@ -157,11 +164,12 @@ static void add_port(struct search *search, const char *device,
 {
     struct rf_msg_interface *interface = interface_of(search, device, port);
     char *name = rf_xasprintf("%s/%s", device, port);
+    rf_text_clean(name, strlen(name));
     if (interface != NULL) {
         interface->rdma = name;
         return;
     }
-    add(search, name, "rdma", mbit, name);
+    add(search, rf_xstrdup(name), "rdma", mbit, name);
 }
 
 static void add_ports(struct search *search)

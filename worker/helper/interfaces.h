@@ -17,7 +17,8 @@
  *   RDMA port without an interface, or with that of an Ethernet bond, is an
  *   entry of its own.
  *
- * Never fails: unknown facts stay absent.
+ * Never fails: unknown facts stay absent. Of more than RF_MSG_INTERFACES_MAX,
+ * the first are listed.
  */
 void rf_interfaces_find(const char *root, struct rf_msg_hello *hello);
 

@@ -67,6 +67,17 @@ TEST(test_counters_of_an_interval_are_differences)
     ck_assert_msg(json_equal(found, wanted), "%s", shown);
 }
 
+/* Names in /proc/net/dev are not always UTF-8, those of `interfaces` are. */
+TEST(test_counters_are_found_by_clean_names)
+{
+    AUTO(rf_msg_network) now;
+    char name[] = "eth?";
+    const struct rf_msg_interface odd = {name, kind, 1000, NULL};
+    fake_root_run("printf 'eth\\377: 5 1\\n' >proc/net/dev");
+    rf_counters_read(root, &odd, 1, &now);
+    ck_assert_uint_eq(now.interfaces[0].received_bytes, 5);
+}
+
 TEST(test_counters_that_stay_count_nothing)
 {
     AUTO(rf_msg_network) before, now;

@@ -143,6 +143,25 @@ TEST(test_a_bonded_port_of_infiniband_and_its_interface_are_one)
     ck_assert_str_eq(found(), "ib0 infiniband 400000 mlx5_0/1;");
 }
 
+/* Linux allows every byte but blanks, colons and slashes in them. */
+TEST(test_names_that_are_not_utf8_are_cleaned)
+{
+    fake_root_run("printf 'eth\\377: 1 2\\n' >>proc/net/dev");
+    interface("eth0", "100000", "mkdir device");
+    adapter("mlx\377", "ACTIVE", "");
+    ck_assert_str_eq(found(), "eth? virtual -1 -;eth0 ethernet 100000 -;"
+                              "mlx?/1 rdma 400000 mlx?/1;");
+}
+
+TEST(test_interfaces_beyond_a_message_are_left_out)
+{
+    fake_root_run("seq -f '%%.0f: 1 2' %d >>proc/net/dev",
+                  RF_MSG_INTERFACES_MAX + 1);
+    adapter("mlx5_0", "ACTIVE", "");
+    rf_interfaces_find(root, &hello);
+    ck_assert_uint_eq(hello.n_interfaces, RF_MSG_INTERFACES_MAX);
+}
+
 TEST(test_a_machine_without_files_has_none)
 {
     fake_root_run("rm -r proc sys");

@@ -517,7 +517,7 @@
     F(S, LIST, ranks, msg_answer, 0, 65536,                                    \
       "a rank's own, or those of the node's ranks")                            \
     F(S, MAYBE, network, msg_network, 0, 0,                                    \
-      "of verify, from agents: what the node's network counted since run")
+      "of verify, from agents: what the node's network counted since fill")
 
 #define RF_SHARE_FIELDS(F, S)                                                  \
     F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "the rank that sent it")   \

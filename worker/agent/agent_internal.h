@@ -130,7 +130,7 @@ struct agent {
     struct rf_helper *survey;  /* NULL: none in progress */
     struct rf_msg_hello facts; /* its result, until HELLO is sent; from then on
                                   only `interfaces` */
-    struct rf_msg_network counted; /* at the last step "run" */
+    struct rf_msg_network counted; /* after the last step "fill" */
     struct rf_helper *inspect;     /* NULL: none in progress */
     struct rf_reach *reach;        /* NULL: other nodes cannot test this one */
     uint32_t attempt;

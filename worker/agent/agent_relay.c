@@ -54,26 +54,25 @@ static void shift_time(int64_t *time_ns, int64_t by_ns)
     }
 }
 
-/* Counts what crosses the node's network in a refit: from before its ranks are
- * told to run until all nodes' ranks have, which the next step shows. Only then
- * has everything arrived that they have sent. */
-static void count(struct agent *agent, const char *step)
+/* What crosses the node's network in a refit is counted from when its ranks are
+ * ready: no node's ranks are told to run before this agent says so. */
+static void begin_count(struct agent *agent)
 {
     const struct rf_msg_hello *facts = &agent->facts;
-    struct rf_msg_network now;
-    if (strcmp(step, "run") != 0 && strcmp(step, "verify") != 0) {
-        return;
-    }
-    rf_counters_read("", facts->interfaces, facts->n_interfaces, &now);
-    if (strcmp(step, "run") == 0) {
-        rf_schema_free(&rf_msg_network_schema, &agent->counted);
-        agent->counted = now;
-    } else {
-        struct rf_msg_done *done = &agent->step.message.done;
-        rf_counters_since(&agent->counted, &now);
-        done->network = rf_schema_new(&rf_msg_network_schema);
-        *done->network = now;
-    }
+    rf_schema_free(&rf_msg_network_schema, &agent->counted);
+    rf_counters_read("", facts->interfaces, facts->n_interfaces,
+                     &agent->counted);
+}
+
+/* Until all nodes' ranks have run, which the step after shows. Only then has
+ * everything arrived that they have sent. */
+static void end_count(struct agent *agent)
+{
+    const struct rf_msg_hello *facts = &agent->facts;
+    struct rf_msg_network *now = rf_schema_new(&rf_msg_network_schema);
+    rf_counters_read("", facts->interfaces, facts->n_interfaces, now);
+    rf_counters_since(&agent->counted, now);
+    agent->step.message.done.network = now;
 }
 
 void rf_agent_step(struct agent *agent, struct rf_msg_step *step)
@@ -96,7 +95,9 @@ void rf_agent_step(struct agent *agent, struct rf_msg_step *step)
     shift_time(&step->start_at_ns, -rf_clock_best(&agent->clock).offset_ns);
     agent->step_seq = step->seq;
     open_gather(agent, &agent->step, RF_MSG_DONE, step->seq);
-    count(agent, step->step);
+    if (strcmp(step->step, "verify") == 0) {
+        end_count(agent);
+    }
     for (size_t i = 0; i < agent->n_ranks; i++) {
         struct agent_rank *rank = agent->ranks[i];
         rank->answered_step = false;
@@ -165,6 +166,9 @@ static void on_done(struct agent_rank *rank, struct rf_msg_answer *answer,
     }
     agent->step.message.done.ok =
         ok && agent->step.message.done.n_ranks < agent->n_ranks;
+    if (strcmp(agent->phase, "fill") == 0) {
+        begin_count(agent);
+    }
     send_gathered(agent, &agent->step);
     if (ok && strcmp(agent->phase, "close") == 0) {
         rf_agent_leave(agent);

@@ -1,6 +1,7 @@
 /* Parts of JSON Schemas. See json_schema.h. */
 #include "common/json_schema.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,6 +122,7 @@ json_t *rf_json_schema_record(const char *fields)
                                 value);
         fields += used;
     }
+    assert(fields[0] == '\0');
     return out;
 }
 

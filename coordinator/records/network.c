@@ -147,13 +147,17 @@ static bool are_alike(const json_t *a, const json_t *b)
            json_equal(json_object_get(a, "kind"), json_object_get(b, "kind"));
 }
 
-/* Adds the names of NICs that carried a share of the node's bytes, and of those
- * that did not and are like the busiest. */
-static void put_nics(json_t *out, const struct node *node)
+/* Names of NICs that carried a share of the node's bytes, and of those that did
+ * not and are like the busiest. */
+struct nics {
+    json_t *used, *idle;
+};
+
+static struct nics nics_of(const struct node *node)
 {
     const json_t *nics = json_object_get(node->facts, "interfaces"), *nic;
     double *bytes = carried(node, nics), all = 0;
-    json_t *used = json_array(), *idle = json_array();
+    const struct nics out = {json_array(), json_array()};
     size_t i, busiest = 0;
     json_array_foreach (nics, i, nic) {
         all += bytes[i];
@@ -162,14 +166,13 @@ static void put_nics(json_t *out, const struct node *node)
     json_array_foreach (nics, i, nic) {
         json_t *name = json_object_get(nic, "name");
         if (bytes[i] > USED_SHARE * all) {
-            json_array_append(used, name);
+            json_array_append(out.used, name);
         } else if (all > 0 && are_alike(nic, json_array_get(nics, busiest))) {
-            json_array_append(idle, name);
+            json_array_append(out.idle, name);
         }
     }
     free(bytes);
-    json_object_set_new(out, "nics_used", used);
-    json_object_set_new(out, "nics_idle", idle);
+    return out;
 }
 
 static json_t *count_json(double count)
@@ -189,38 +192,48 @@ static double mtu_of(const struct node *node)
     return most > 0 ? most : JUMBO_MTU;
 }
 
-/* Adds what TCP sent again in all iterations; null if the node sent nothing, or
- * not by TCP. */
-static void put_repeated(json_t *out, const struct node *node)
-{
-    const json_t *iteration;
-    double bytes = 0, segments = 0, repeated = 0;
+/* What TCP sent in all iterations, and sent again; not `known` if the node sent
+ * nothing, or not by TCP. */
+struct segments {
+    double all, repeated;
     bool known;
+};
+
+static struct segments segments_of(const struct node *node)
+{
+    struct segments out = {0};
+    const json_t *iteration;
+    double bytes = 0;
     size_t i;
     json_array_foreach (node->iterations, i, iteration) {
         const json_t *entry = entry_of(node, iteration);
         bytes += planned_in(entry, &sent);
-        segments += number(entry, "segments");
-        repeated += number(entry, "retransmits");
+        out.all += number(entry, "segments");
+        out.repeated += number(entry, "retransmits");
     }
-    known = bytes > 0 && segments * mtu_of(node) >= bytes / 2;
-    json_object_set_new(out, "retransmits",
-                        known ? count_json(repeated) : json_null());
-    json_object_set_new(out, "retransmit_percent",
-                        known ? json_real(repeated / segments * 100)
-                              : json_null());
+    out.known = bytes > 0 && out.all * mtu_of(node) >= bytes / 2;
+    return out;
 }
+
+#define NODE(M)                                                                \
+    M(TEXT, host, REQUIRED, json_string(node->host))                           \
+    M(COUNT, planned_sent_bytes, REQUIRED, count_json(to))                     \
+    M(COUNT, planned_received_bytes, REQUIRED, count_json(from))               \
+    M(COUNT, sent_bytes, REQUIRED, count_json(out_bytes))                      \
+    M(COUNT, received_bytes, REQUIRED, count_json(in_bytes))                   \
+    M(NUMBER, ratio, REQUIRED,                                                 \
+      json_real((out_bytes + in_bytes) / (to + from)))                         \
+    M(COUNT, retransmits, NULLABLE,                                            \
+      tcp.known ? count_json(tcp.repeated) : NULL)                             \
+    M(NUMBER, retransmit_percent, NULLABLE,                                    \
+      tcp.known ? json_real(tcp.repeated / tcp.all * 100) : NULL)              \
+    M(TEXTS, nics_used, REQUIRED, nics.used)                                   \
+    M(TEXTS, nics_idle, REQUIRED, nics.idle)
 
 json_t *rf_network_summary_schema(void)
 {
-    json_t *out = rf_json_schema_record(
-        "host:string planned_sent_bytes:count planned_received_bytes:count "
-        "sent_bytes:count received_bytes:count ratio:number retransmits:count? "
-        "retransmit_percent:number?");
-    rf_json_schema_need(out, "nics_used",
-                        rf_json_schema_any_list(rf_json_schema_type("string")));
-    rf_json_schema_need(out, "nics_idle",
-                        rf_json_schema_any_list(rf_json_schema_type("string")));
+    json_t *out = rf_json_schema_object();
+    NODE(RF_DESCRIBE);
     return out;
 }
 
@@ -231,17 +244,15 @@ static json_t *node_json(const struct node *node)
     const double from = median_of(node, &received, planned_in);
     const double out_bytes = median_of(node, &sent, seen_in);
     const double in_bytes = median_of(node, &received, seen_in);
+    const struct segments tcp = segments_of(node);
+    struct nics nics;
     json_t *out;
     if (to + from <= 0) {
         return NULL;
     }
-    out = json_pack("{s:s, s:o, s:o, s:o, s:o, s:f}", "host", node->host,
-                    sent.planned, count_json(to), received.planned,
-                    count_json(from), sent.seen, count_json(out_bytes),
-                    received.seen, count_json(in_bytes), "ratio",
-                    (out_bytes + in_bytes) / (to + from));
-    put_repeated(out, node);
-    put_nics(out, node);
+    nics = nics_of(node);
+    out = json_object();
+    NODE(RF_PUT);
     return out;
 }
 

@@ -158,24 +158,35 @@ json_t *rf_result_node_schema(void)
     return out;
 }
 
+static json_t *library_json(const struct rf_result_maker *maker,
+                            const char *name)
+{
+    return json_incref(json_object_get(maker->libraries, name));
+}
+
+#define HEAD(M)                                                                \
+    M(TEXT, hostname, REQUIRED, json_string(names.nodename))                   \
+    M(TEXT, kernel, REQUIRED,                                                  \
+      json_sprintf("%s %s %s", names.sysname, names.release, names.machine))   \
+    M(TEXT, libuv, REQUIRED, library_json(maker, "libuv"))                     \
+    M(TEXT, libssh, REQUIRED, library_json(maker, "libssh"))                   \
+    M(TEXT, openssl, REQUIRED, library_json(maker, "openssl"))                 \
+    M(TEXT, jansson, REQUIRED, library_json(maker, "jansson"))
+
 json_t *rf_result_json_head(const struct rf_result_maker *maker)
 {
-    struct utsname names;
-    json_t *head = json_object();
-    if (uname(&names) == 0) {
-        put(head, "hostname", json_string(names.nodename));
-        put(head, "kernel",
-            json_sprintf("%s %s %s", names.sysname, names.release,
-                         names.machine));
-    }
-    json_object_update(head, maker->libraries);
-    return head;
+    struct utsname names = {.sysname = ""};
+    json_t *out = json_object();
+    (void)uname(&names);
+    HEAD(RF_PUT);
+    return out;
 }
 
 json_t *rf_result_head_schema(void)
 {
-    return rf_json_schema_record("hostname:string kernel:string libuv:string "
-                                 "libssh:string openssl:string jansson:string");
+    json_t *out = rf_json_schema_object();
+    HEAD(RF_DESCRIBE);
+    return out;
 }
 
 static struct rf_iteration_rank numbers_of(const struct rf_msg_ran *sample,

@@ -25,6 +25,10 @@ json_t *rf_repeats_join(const json_t *before, const json_t *record);
 /* Whether a record has that repeat, with status ok. */
 bool rf_repeats_has(const json_t *record, uint32_t repeat);
 
+/* The member by which entries of a record of several attempts name theirs, for
+ * a list of members (common/json_schema.h). */
+#define RF_REPEATS_MARK(M) M(COUNT, repeat, OPTIONAL, NULL)
+
 /* Makes the JSON Schema of one attempt's record that of records of several,
  * too. */
 void rf_repeats_schema(json_t *record);

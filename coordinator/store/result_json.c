@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "common/clock.h"
 #include "common/mem.h"
 #include "common/json_schema.h"
 #include "common/version.h"
@@ -17,7 +16,6 @@
 #include "coordinator/config/paths.h"
 #include "coordinator/records/doubts.h"
 #include "coordinator/records/fields.h"
-#include "coordinator/records/iteration_ranks.h"
 #include "coordinator/records/replay.h"
 #include "coordinator/records/repeats.h"
 #include "coordinator/records/summary.h"
@@ -25,7 +23,10 @@
 #include "coordinator/scenario/scenario.h"
 #include "coordinator/store/rank_logs.h"
 #include "coordinator/store/result_bound.h"
-#include "coordinator/store/result_network.h"
+#include "coordinator/store/result_iterations.h"
+#include "coordinator/store/result_memory.h"
+#include "coordinator/store/result_setup.h"
+#include "coordinator/store/values.h"
 #include "planner/model/model_json.h"
 #include "planner/scenario/spec_fields.h"
 #include "planner/schedule/plan_json.h"
@@ -37,31 +38,9 @@ static void put(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value != NULL ? value : json_null());
 }
 
-/* NULL if it is empty. */
-static json_t *text_json(const char *text)
-{
-    return text[0] != '\0' ? json_string(text) : NULL;
-}
-
-static json_t *ms(int64_t ns)
-{
-    return json_real((double)ns / 1e6);
-}
-
-static json_t *bytes_json(uint64_t n)
-{
-    return json_integer((json_int_t)n);
-}
-
 static json_t *host_json(const struct rf_config *config, uint32_t node)
 {
     return json_string(config->node_names[node]);
-}
-
-/* The host of a rank. */
-static json_t *host_of(const struct rf_scenario *scenario, uint32_t rank)
-{
-    return host_json(scenario->config, scenario->world->ranks[rank].node);
 }
 
 static void redact_env(json_t *env)
@@ -189,142 +168,10 @@ json_t *rf_result_head_schema(void)
     return out;
 }
 
-static struct rf_iteration_rank numbers_of(const struct rf_msg_ran *sample,
-                                           int64_t origin_ns)
-{
-    const int64_t rest = sample->ns - sample->pack_ns - sample->wire_ns -
-                         sample->unpack_ns - sample->sync_ns;
-    return (struct rf_iteration_rank){
-        .ns = sample->ns,
-        .pack_ns = sample->pack_ns,
-        .wire_ns = sample->wire_ns,
-        .unpack_ns = sample->unpack_ns,
-        .sync_ns = sample->sync_ns,
-        .unattributed_ns = RF_MAX(rest, 0),
-        .device_ns = sample->device_ns != RF_ABSENT_I64
-                         ? sample->device_ns
-                         : RF_ITERATION_RANK_ABSENT,
-        .start_ns = sample->start_ns - origin_ns,
-        .sent_bytes = (int64_t)sample->sent_bytes,
-        .received_bytes = (int64_t)sample->received_bytes};
-}
-
-static json_t *ranks_json(const struct rf_msg_ran *samples, uint32_t n,
-                          int64_t origin_ns)
-{
-    struct rf_iteration_rank *ranks = rf_xcalloc(n + 1, sizeof(*ranks));
-    json_t *out;
-    for (uint32_t r = 0; r < n; r++) {
-        ranks[r] = numbers_of(&samples[r], origin_ns);
-    }
-    out = rf_iteration_ranks_json(ranks, n);
-    free(ranks);
-    return out;
-}
-
-/* Ranks that got whole weights for lack of a base; NULL: none. */
-static json_t *resyncs_json(const struct rf_msg_ran *samples, uint32_t n)
-{
-    json_int_t resyncs = 0;
-    for (uint32_t r = 0; r < n; r++) {
-        resyncs += samples[r].resync;
-    }
-    return resyncs > 0 ? json_integer(resyncs) : NULL;
-}
-
-/* What a record of several marks with its repeat (records/repeats.h). */
-#define MARK(M) M(COUNT, repeat, OPTIONAL, NULL)
-
-#define ITERATION(M)                                                           \
-    MARK(M)                                                                    \
-    M(COUNT, index, REQUIRED, json_integer(index++))                           \
-    M(NUMBER, refit_ms, REQUIRED, ms(s.slowest_ns))                            \
-    M(NUMBER, span_ms, REQUIRED, ms(s.last_end - s.first_start))               \
-    M(NUMBER, start_skew_us, REQUIRED,                                         \
-      json_real((double)(s.last_start - s.first_start) / 1e3))                 \
-    M(COUNT, slowest_rank, REQUIRED, json_integer(s.slowest))                  \
-    M(NUMBER, yardstick_ms, NULLABLE,                                          \
-      yardstick_ns > 0 ? ms(yardstick_ns) : NULL)                              \
-    M(NUMBER, yardstick_ratio, NULLABLE,                                       \
-      yardstick_ns > 0                                                         \
-          ? json_real((double)s.slowest_ns / (double)yardstick_ns)             \
-          : NULL)                                                              \
-    M(COUNT, resyncs, OPTIONAL, resyncs_json(iteration->ranks, n))             \
-    M(LIST(rf_iteration_rank_schema()), ranks, REQUIRED,                       \
-      ranks_json(iteration->ranks, n, s.first_start))                          \
-    M(LIST(rf_result_network_schema()), network, REQUIRED,                     \
-      rf_result_network_json(attempt, iteration))
-
-RF_MEMBERS_SCHEMA(iteration_schema, ITERATION)
-
-static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
-{
-    json_t *list = json_array();
-    uint32_t n = rf_attempt_ranks(attempt), index = 0;
-    for (size_t i = 0; i < attempt->n_iterations; i++) {
-        const struct rf_iteration *iteration = &attempt->iterations[i];
-        const int64_t yardstick_ns = iteration->yardstick_ns;
-        struct rf_iteration_span s = rf_iteration_span_of(iteration->ranks, n);
-        json_t *out;
-        if (iteration->warmup != warmup) {
-            continue;
-        }
-        out = json_object();
-        ITERATION(RF_PUT);
-        json_array_append_new(list, out);
-    }
-    return list;
-}
-
-/* Null unless all requested iterations finished. */
-static json_t *ended_by_json(const struct rf_attempt *attempt)
-{
-    return attempt->n_wanted > 0 && attempt->n_iterations == attempt->n_wanted
-               ? json_string(attempt->ended_by)
-               : NULL;
-}
-
-#define MEMORY(M)                                                              \
-    M(COUNT, rank, REQUIRED, json_integer(r))                                  \
-    M(TEXT, host, REQUIRED, host_of(scenario, r))                              \
-    M(COUNT, host_peak_bytes, NULLABLE,                                        \
-      attempt->closed ? bytes_json(facts->host_peak_bytes) : NULL)             \
-    M(COUNT, device_peak_bytes, NULLABLE,                                      \
-      attempt->closed ? bytes_json(facts->device_peak_bytes) : NULL)           \
-    M(OF(rf_schema_json(&rf_msg_device_usage_schema)), device, OPTIONAL,       \
-      facts->has_device                                                        \
-          ? rf_schema_encode(&rf_msg_device_usage_schema, &facts->device)      \
-          : NULL)                                                              \
-    M(OF(rf_schema_json(&rf_msg_memory_stages_schema)), stages, OPTIONAL,      \
-      facts->has_stages                                                        \
-          ? rf_schema_encode(&rf_msg_memory_stages_schema, &facts->stages)     \
-          : NULL)                                                              \
-    M(COUNT, predicted_host_bytes, REQUIRED,                                   \
-      bytes_json(device ? RF_PLAN_PROCESS_BYTES : predicted))                  \
-    M(COUNT, predicted_device_bytes, REQUIRED,                                 \
-      bytes_json(device ? predicted : 0))
-
-RF_MEMBERS_SCHEMA(memory_schema, MEMORY)
-
-static json_t *memory_json(const struct rf_attempt *attempt)
-{
-    const struct rf_scenario *scenario = attempt->scenario;
-    json_t *list = json_array();
-    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        const struct rf_rank_facts *facts = &attempt->ranks[r];
-        uint64_t predicted = rf_scenario_rank_bytes(scenario, r);
-        bool device = rf_scenario_on_device(scenario);
-        json_t *out = json_object();
-        MEMORY(RF_PUT);
-        json_array_append_new(list, out);
-    }
-    return list;
-}
-
 #define WRONG_ELEMENT(M)                                                       \
-    MARK(M)                                                                    \
+    RF_REPEATS_MARK(M)                                                         \
     M(COUNT, rank, REQUIRED, json_integer(wrong->rank))                        \
-    M(TEXT, host, REQUIRED, host_of(attempt->scenario, wrong->rank))           \
+    M(TEXT, host, REQUIRED, rf_values_host(attempt->scenario, wrong->rank))    \
     M(COUNT, iteration, REQUIRED, json_integer(wrong->iteration))
 
 static json_t *first_mismatch_schema(void)
@@ -350,16 +197,16 @@ static json_t *first_mismatch_json(const struct rf_attempt *attempt)
 }
 
 #define VERIFICATION(M)                                                        \
-    M(COUNT, checked_bytes, REQUIRED, bytes_json(attempt->checked_bytes))      \
+    M(COUNT, checked_bytes, REQUIRED, rf_values_bytes(attempt->checked_bytes)) \
     M(COUNT, mismatched_bytes, REQUIRED,                                       \
-      bytes_json(attempt->mismatched_bytes))                                   \
+      rf_values_bytes(attempt->mismatched_bytes))                              \
     M(OF(first_mismatch_schema()), first_mismatch, NULLABLE,                   \
       first_mismatch_json(attempt))                                            \
     M(COUNT, rounds, REQUIRED, json_integer(attempt->verified))                \
     M(COUNT, warmup_checked_bytes, REQUIRED,                                   \
-      bytes_json(attempt->warmup_checked_bytes))                               \
+      rf_values_bytes(attempt->warmup_checked_bytes))                          \
     M(COUNT, quantized_bytes, OPTIONAL,                                        \
-      attempt->quantized_bytes > 0 ? bytes_json(attempt->quantized_bytes)      \
+      attempt->quantized_bytes > 0 ? rf_values_bytes(attempt->quantized_bytes) \
                                    : NULL)
 
 RF_MEMBERS_SCHEMA(verification_schema, VERIFICATION)
@@ -371,181 +218,10 @@ static json_t *verification_json(const struct rf_attempt *attempt)
     return out;
 }
 
-#define COPIES(M)                                                              \
-    M(COUNT, rank, REQUIRED, json_integer(r))                                  \
-    M(TEXT, rule, REQUIRED, json_string(facts->copy_rule))                     \
-    M(COUNT, engine_bytes, REQUIRED, bytes_json(facts->engine_bytes))          \
-    M(COUNT, kernel_bytes, REQUIRED, bytes_json(facts->kernel_bytes))          \
-    M(COUNT, engine_from_bytes, NULLABLE,                                      \
-      facts->engine_from_bytes != RF_ABSENT_U64                                \
-          ? bytes_json(facts->engine_from_bytes)                               \
-          : NULL)
-
-RF_MEMBERS_SCHEMA(copies_schema, COPIES)
-
-/* For ranks whose method has two ways to copy; NULL if none has. */
-static json_t *copies_json(const struct rf_attempt *attempt)
-{
-    json_t *list = NULL;
-    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        const struct rf_rank_facts *facts = &attempt->ranks[r];
-        json_t *out;
-        if (facts->copy_rule[0] == '\0') {
-            continue;
-        }
-        list = list != NULL ? list : json_array();
-        out = json_object();
-        COPIES(RF_PUT);
-        json_array_append_new(list, out);
-    }
-    return list;
-}
-
-#define BOUND_RANK(M)                                                          \
-    M(COUNT, rank, REQUIRED, json_integer(r))                                  \
-    M(TEXT, cpus, REQUIRED, json_string(facts->cpus))                          \
-    M(COUNT, numa_node, NULLABLE,                                              \
-      facts->numa_node != RF_ABSENT_U32 ? json_integer(facts->numa_node)       \
-                                        : NULL)
-
-RF_MEMBERS_SCHEMA(bound_rank_schema, BOUND_RANK)
-
-/* What the kernel said. */
-static json_t *bound_ranks_json(const struct rf_attempt *attempt)
-{
-    json_t *ranks = json_array();
-    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        const struct rf_rank_facts *facts = &attempt->ranks[r];
-        if (facts->cpus != NULL) {
-            json_t *out = json_object();
-            BOUND_RANK(RF_PUT);
-            json_array_append_new(ranks, out);
-        }
-    }
-    return ranks;
-}
-
-#define BIND(M)                                                                \
-    M(TEXT, mode, REQUIRED, json_string(config->launch.bind))                  \
-    M(LIST(bound_rank_schema()), ranks, REQUIRED, bound_ranks_json(attempt))
-
-RF_MEMBERS_SCHEMA(bind_schema, BIND)
-
-/* Where ranks ran: as asked, and where. */
-static json_t *bind_json(const struct rf_attempt *attempt,
-                         const struct rf_config *config)
-{
-    json_t *out = json_object();
-    BIND(RF_PUT);
-    return out;
-}
-
-#define LOADED(M)                                                              \
-    M(COUNT, bytes, REQUIRED, bytes_json(bytes))                               \
-    M(COUNT, read_bytes, REQUIRED, bytes_json(read_bytes))                     \
-    M(NUMBER, read_ms, REQUIRED, ms(ns))                                       \
-    M(NUMBER, gbytes_per_s, REQUIRED,                                          \
-      json_real((double)read_bytes / (double)ns))
-
-RF_MEMBERS_SCHEMA(loaded_schema, LOADED)
-
-/* Read rate of a checkpoint, over all ranks at once; NULL if none was read. */
-static json_t *loaded_json(const struct rf_attempt *attempt)
-{
-    uint64_t bytes = 0, read_bytes = 0;
-    int64_t ns = 0;
-    json_t *out;
-    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        const struct rf_msg_loaded *loaded = &attempt->ranks[r].loaded;
-        bytes += loaded->bytes;
-        read_bytes += loaded->read_bytes;
-        ns = RF_MAX(ns, loaded->ns);
-    }
-    if (ns == 0) {
-        return NULL;
-    }
-    out = json_object();
-    LOADED(RF_PUT);
-    return out;
-}
-
-static const char *const phase_keys[RF_PHASES] = {
-    [RF_PHASE_LAUNCH] = "launch_ms", [RF_PHASE_PLAN] = "plan_ms",
-    [RF_PHASE_STORE] = "store_ms",   [RF_PHASE_PREPARE] = "prepare_ms",
-    [RF_PHASE_PROBE] = "probe_ms",   [RF_PHASE_FILL] = "fill_ms",
-    [RF_PHASE_REFIT] = "refit_ms",   [RF_PHASE_YARDSTICK] = "yardstick_ms",
-    [RF_PHASE_VERIFY] = "verify_ms", [RF_PHASE_EXPORT] = "export_ms",
-    [RF_PHASE_CLOSE] = "close_ms"};
-
-#define SUMS(M)                                                                \
-    M(NUMBER, connect_ms, REQUIRED, ms(connect))                               \
-    M(NUMBER, total_ms, REQUIRED,                                              \
-      ms(attempt->finished_ns - attempt->begun_ns + earlier))
-
-/* The scenario's time by phase. A plan that was kept from before the launch
- * counts with the time it took then. */
-static void put_phases(json_t *out, const struct rf_attempt *attempt)
-{
-    const int64_t *spent = attempt->phase_ns;
-    const int64_t planned =
-        attempt->scenario != NULL ? attempt->scenario->built_ns : 0;
-    const int64_t earlier = RF_MAX(planned - spent[RF_PHASE_PLAN], 0);
-    int64_t connect = 0;
-    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        connect = RF_MAX(connect, attempt->ranks[r].connect_ns);
-    }
-    connect = RF_MIN(connect, spent[RF_PHASE_PREPARE]);
-    for (size_t i = 0; i < RF_PHASES; i++) {
-        const int64_t other = i == RF_PHASE_PLAN      ? earlier
-                              : i == RF_PHASE_PREPARE ? -connect
-                                                      : 0;
-        put(out, phase_keys[i], ms(spent[i] + other));
-    }
-    SUMS(RF_PUT);
-}
-
-#define SLOWEST(M)                                                             \
-    M(NUMBER, rank_plan_ms, REQUIRED, ms(plan))                                \
-    M(NUMBER, rank_open_ms, REQUIRED, ms(open))                                \
-    M(TEXT, registration, OPTIONAL, text_json(attempt->registration.text))     \
-    M(TEXT, over_tcp, OPTIONAL, text_json(attempt->registration.over_tcp))     \
-    M(TEXT, unmapped, OPTIONAL, text_json(attempt->registration.unmapped))
-#define COPYING(M)                                                             \
-    M(OF(bind_schema()), bind, REQUIRED, bind_json(attempt, config))           \
-    M(LIST(copies_schema()), copies, OPTIONAL, copies_json(attempt))           \
-    M(OF(loaded_schema()), checkpoint, OPTIONAL, loaded_json(attempt))
-
-static json_t *setup_schema(void)
-{
-    json_t *out = rf_json_schema_object();
-    SLOWEST(RF_DESCRIBE);
-    for (size_t i = 0; i < RF_PHASES; i++) {
-        rf_json_schema_need(out, phase_keys[i], rf_json_schema_type("number"));
-    }
-    SUMS(RF_DESCRIBE);
-    COPYING(RF_DESCRIBE);
-    return out;
-}
-
-static json_t *setup_json(const struct rf_attempt *attempt,
-                          const struct rf_config *config)
-{
-    int64_t plan = 0, open = 0;
-    json_t *out = json_object();
-    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        plan = RF_MAX(plan, attempt->ranks[r].plan_ns);
-        open = RF_MAX(open, attempt->ranks[r].open_ns);
-    }
-    SLOWEST(RF_PUT);
-    put_phases(out, attempt);
-    COPYING(RF_PUT);
-    return out;
-}
-
 #define NODE_LINK(M)                                                           \
     M(TEXT, host, REQUIRED, json_string(names[n]))                             \
-    M(COUNT, sent_bytes, REQUIRED, bytes_json(schedule->node_send[n]))         \
-    M(COUNT, received_bytes, REQUIRED, bytes_json(schedule->node_recv[n]))
+    M(COUNT, sent_bytes, REQUIRED, rf_values_bytes(schedule->node_send[n]))    \
+    M(COUNT, received_bytes, REQUIRED, rf_values_bytes(schedule->node_recv[n]))
 
 RF_MEMBERS_SCHEMA(node_link_schema, NODE_LINK)
 
@@ -566,11 +242,11 @@ static json_t *node_links_json(const struct rf_schedule *schedule,
 
 #define SCHEDULE(M)                                                            \
     M(TEXT, digest, REQUIRED, json_string(digest))                             \
-    M(COUNT, operations, REQUIRED, bytes_json(schedule->n_world_ops))          \
+    M(COUNT, operations, REQUIRED, rf_values_bytes(schedule->n_world_ops))     \
     M(COUNT, rounds, REQUIRED, json_integer(schedule->n_rounds))               \
-    M(COUNT, wire_bytes, REQUIRED, bytes_json(schedule->wire_bytes))           \
+    M(COUNT, wire_bytes, REQUIRED, rf_values_bytes(schedule->wire_bytes))      \
     M(COUNT, inter_node_bytes, REQUIRED,                                       \
-      bytes_json(schedule->inter_node_bytes))                                  \
+      rf_values_bytes(schedule->inter_node_bytes))                             \
     M(LIST(node_link_schema()), links, REQUIRED,                               \
       node_links_json(schedule, names))
 
@@ -598,7 +274,7 @@ static json_t *log_json(const struct rf_result_run *run,
 }
 
 #define FAULT(M)                                                               \
-    MARK(M)                                                                    \
+    RF_REPEATS_MARK(M)                                                         \
     M(TEXT, host, NULLABLE,                                                    \
       fault->node != RF_NONE ? host_json(config, fault->node) : NULL)          \
     M(COUNT, rank, NULLABLE,                                                   \
@@ -678,7 +354,7 @@ json_t *rf_result_status_schema(const char *other)
 #define EXPORTED(M)                                                            \
     M(TEXT, folder, REQUIRED,                                                  \
       json_string(attempt->scenario->config->export_folder))                   \
-    M(COUNT, bytes, REQUIRED, bytes_json(attempt->exported_bytes))
+    M(COUNT, bytes, REQUIRED, rf_values_bytes(attempt->exported_bytes))
 
 RF_MEMBERS_SCHEMA(exported_schema, EXPORTED)
 
@@ -693,6 +369,8 @@ static json_t *exported_json(const struct rf_attempt *attempt)
     return out;
 }
 
+/* Of rf_result_json()'s variables. Summary and flags are made of the members
+ * before them. */
 #define RECORD(M)                                                              \
     M(COUNT, schema_version, REQUIRED, json_integer(RF_SCHEMA_VERSION))        \
     M(OF(rf_result_tool_schema()), tool, REQUIRED, rf_result_json_tool())      \
@@ -726,14 +404,17 @@ static json_t *exported_json(const struct rf_attempt *attempt)
       scenario != NULL                                                         \
           ? schedule_json(scenario->schedule, scenario->config->node_names)    \
           : NULL)                                                              \
-    M(OF(setup_schema()), setup, REQUIRED, setup_json(attempt, run->config))   \
+    M(OF(rf_result_setup_schema()), setup, REQUIRED,                           \
+      rf_result_setup_json(attempt, run->config))                              \
     M(OF(exported_schema()), export, OPTIONAL, exported_json(attempt))         \
     M(OF(rf_json_schema_as("iterations")), warmup_iterations, REQUIRED,        \
-      iterations_json(attempt, true))                                          \
-    M(LIST(iteration_schema()), iterations, REQUIRED,                          \
-      iterations_json(attempt, false))                                         \
-    M(TEXT, iterations_ended_by, NULLABLE, ended_by_json(attempt))             \
-    M(LIST(memory_schema()), memory, REQUIRED, memory_json(attempt))           \
+      rf_result_iterations_json(attempt, true))                                \
+    M(LIST(rf_result_iterations_schema()), iterations, REQUIRED,               \
+      rf_result_iterations_json(attempt, false))                               \
+    M(TEXT, iterations_ended_by, NULLABLE,                                     \
+      rf_result_iterations_ended_by(attempt))                                  \
+    M(LIST(rf_result_memory_schema()), memory, REQUIRED,                       \
+      rf_result_memory_json(attempt))                                          \
     M(OF(rf_summary_schema()), summary, REQUIRED,                              \
       rf_summary_json(out, rf_result_bound_has_rate(attempt)))                 \
     M(OF(rf_result_bound_schema()), bound, REQUIRED,                           \

@@ -4,6 +4,8 @@
  */
 #include "coordinator/import/import_case.h"
 
+#include <string.h>
+
 #include "common/mem.h"
 
 #define MOST_NODES 4096
@@ -131,18 +133,35 @@ static enum rf_status read_side(const struct rf_jnode *one, const char *key,
 }
 
 /* The case's own keys are not the scenario's. */
-static json_t *scenario_json(const struct rf_jnode *one, bool apart)
+static json_t *scenario_json(const struct rf_jnode *one, const char *mode)
 {
     json_t *out = json_deep_copy(one->value);
+    json_object_update_missing_new(
+        out, json_pack("{s:s, s:s}", "mode", mode, "method", "nccl"));
     for (size_t i = 0; own_keys[i] != NULL; i++) {
         json_object_del(out, own_keys[i]);
     }
-    json_object_set_new(out, "mode",
-                        json_string(apart ? "disaggregated" : "colocated"));
-    if (json_object_get(out, "method") == NULL) {
-        json_object_set_new(out, "method", json_string("nccl"));
-    }
     return out;
+}
+
+/* `infer_nodes` decides about the mode; a case may say it besides, in any of the
+ * scenario's words. A new reference. */
+static enum rf_status read_scenario(const struct rf_jnode *one, json_t **out,
+                                    struct rf_err *err)
+{
+    const struct rf_jnode mode = rf_jnode_get(one, "mode");
+    const char *said = NULL;
+    uint32_t n_infer = 0;
+    RF_TRY(rf_jnode_u32(one, "infer_nodes", 0, MOST_NODES, &n_infer, err));
+    RF_TRY(rf_jnode_string(one, "mode", &said, err));
+    if (said != NULL && (strncmp(said, "co", 2) == 0) == (n_infer > 0)) {
+        return rf_jnode_fail(&mode, err,
+                             "\"%.40s\" contradicts infer_nodes, which is %u "
+                             "(0: the training side's)",
+                             said, n_infer);
+    }
+    *out = scenario_json(one, n_infer > 0 ? "disaggregated" : "colocated");
+    return RF_OK;
 }
 
 static enum rf_status read_sides(const struct rf_jnode *one, json_t *scenario,
@@ -178,15 +197,14 @@ enum rf_status rf_import_case_cluster(const struct rf_import_file *file,
                                       json_t **out, struct rf_err *err)
 {
     const struct rf_jnode *value = &one->value;
-    const struct rf_jnode infer_nodes = rf_jnode_get(value, "infer_nodes");
-    json_t *links = NULL, *model = NULL, *nodes, *scenario;
+    json_t *links = NULL, *model = NULL, *scenario = NULL, *nodes;
     enum rf_status status;
     RF_TRY(rf_jnode_require(value, "name", err));
     RF_TRY(read_links(file, value, &links, err));
     RF_TRY(read_model(file, value, &model, err));
     nodes = json_array();
-    scenario = scenario_json(value, json_integer_value(infer_nodes.value) > 0);
-    status = read_sides(value, scenario, nodes, err);
+    status = read_scenario(value, &scenario, err);
+    RF_THEN(status, read_sides(value, scenario, nodes, err));
     if (status == RF_OK) {
         *out =
             json_pack("{s:O, s:O, s:o*, s:[O]}", "nodes", nodes, "model", model,

@@ -66,7 +66,7 @@ test_json_and_csv_give_equal_results() {
     other a.json 'del(.hardware) | .links = {link_gbytes_per_s: 2.5,
         copy_gbytes_per_s: 10, nics_per_node: 2, nic_gbytes_per_s: 1} |
         .model = {config: "models/qwen3-0.6b.json", num_layers: 2} |
-        .name = "7" | .label = "a \"b\", c" | .infer_nodes = 1 |
+        .mode = "disaggregated" | .name = "7" | .label = "a \"b\", c" | .infer_nodes = 1 |
         .infer.layout = "vllm"'
     {
         printf '\xef\xbb\xbfsystem,window,url,assumed,name,label,seconds,method,'
@@ -110,6 +110,9 @@ n|.train.tp = 8|as a cluster file: .*scenarios\[0\]
 o|.name = "a/b"|as a cluster file: .*name
 p|.strategy = ["send_recv", "broadcast"]|as a cluster file: .*lists make 2 scenarios of it
 q|.bytes = 1.5|bytes: must be an integer
+r|.mode = "disaggregated"|mode: "disaggregated" contradicts infer_nodes, which is 0
+s|. += {infer_nodes: 1, mode: "collocated"}|mode: "collocated" contradicts infer_nodes, which is 1
+t|.mode = "colo"|as a cluster file: .*mode: must be one of "colocated"
 END
     [ ! -e results ] || fail "stored something"
 }

@@ -66,6 +66,21 @@ static enum rf_status take_source(struct rf_import_file *file,
     return RF_OK;
 }
 
+/* Entries of "hardware": links, and a word about where these are from. */
+static enum rf_status check_hardware(const struct rf_jnode *hardware,
+                                     struct rf_err *err)
+{
+    static const char *const keys[] = {"links", "from", NULL};
+    const char *name;
+    json_t *value;
+    json_object_foreach (hardware->value, name, value) {
+        const struct rf_jnode one = rf_jnode_get(hardware, name);
+        RF_TRY(rf_jnode_check_keys(&one, keys, err));
+        RF_TRY(rf_jnode_require(&one, "links", err));
+    }
+    return RF_OK;
+}
+
 static enum rf_status read_json(struct rf_import_file *file, const char *text,
                                 size_t size, struct rf_err *err)
 {
@@ -76,6 +91,7 @@ static enum rf_status read_json(struct rf_import_file *file, const char *text,
     RF_TRY(rf_jnode_check_keys(&root, keys, err));
     RF_TRY(rf_jnode_require(&root, "sources", err));
     file->hardware = rf_jnode_get(&root, "hardware");
+    RF_TRY(check_hardware(&file->hardware, err));
     file->models = rf_jnode_get(&root, "models");
     sources = rf_jnode_get(&root, "sources");
     RF_TRY(check_list(&sources, err));

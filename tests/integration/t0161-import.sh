@@ -140,6 +140,12 @@ test_files_of_the_wrong_form_are_named() {
     echo '{"sources": [{"widow": "a"}]}' >x.json
     coord_exits 2 import x.json
     expect_text err 'x.json: \$\.sources\[0\].*widow.*mean "window"'
+    echo '{"hardware": {"h": {"link": {}}}, "sources": []}' >x.json
+    coord_exits 2 import x.json
+    expect_text err 'x.json: \$\.hardware\.h.*"link".*mean "links"'
+    echo '{"hardware": {"h": {"from": "a"}}, "sources": []}' >x.json
+    coord_exits 2 import x.json
+    expect_text err 'x.json: \$\.hardware\.h: "links" is missing$'
     for text in '{"sources": []}' '{"sources": [{"cases": []}]}'; do
         echo "$text" >x.json
         coord_exits 2 import x.json

@@ -10,8 +10,8 @@
 #include "common/json.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/config/config.h"
+#include "coordinator/import/import_schema.h"
 #include "coordinator/scenario/plan_schema.h"
-#include "coordinator/store/results.h"
 
 static const struct {
     const char *name, *title;
@@ -19,8 +19,9 @@ static const struct {
 } schemas[] = {
     {"cluster", "cluster.json of refit-coord", rf_config_schema},
     {"plan", "output of refit-coord plan --json", rf_plan_schema},
-    {"result", "result file of a scenario, by refit-coord", rf_result_schema},
-    {"run", "run.json of refit-coord", rf_results_schema},
+    {"result", "result file of a scenario, by refit-coord",
+     rf_import_result_schema},
+    {"run", "run.json of refit-coord", rf_import_run_schema},
 };
 
 static json_t *schema_at(size_t i)

@@ -5,6 +5,7 @@
  */
 #include "coordinator/import/import_record.h"
 
+#include "coordinator/import/import_schema.h"
 #include "coordinator/records/doubts.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/summary.h"
@@ -55,19 +56,16 @@ json_t *rf_import_record(const struct rf_result_run *run,
                          struct rf_scenario *scenario, json_t *iterations,
                          json_t *source)
 {
-    static const char *const unknown[] = {"started_at", "finished_at", "setup",
-                                          "verification"};
     const bool has_rate = scenario->method->moves_bytes;
     struct rf_attempt *attempt = rf_attempt_create(0, 0, scenario);
-    json_t *record = rf_result_json(run, attempt), *summary;
-    for (size_t i = 0; i < RF_ARRAY_SIZE(unknown); i++) {
-        json_object_set_new(record, unknown[i], json_null());
+    json_t *record = rf_result_json(run, attempt);
+    for (const char *const *key = rf_import_unknown; *key != NULL; key++) {
+        json_object_set_new(record, *key, json_null());
     }
+    json_object_set_new(record, "status", json_string(RF_RESULT_IMPORTED));
     json_object_set_new(record, "source", source);
     json_object_set_new(record, "iterations", iterations);
-    summary = rf_summary_json(record, has_rate);
-    json_object_set_new(summary, "phases", json_null());
-    json_object_set_new(record, "summary", summary);
+    json_object_set_new(record, "summary", rf_summary_json(record, has_rate));
     put_bounds(record, scenario);
     json_object_set_new(record, "flags", rf_doubts_json(record));
     rf_attempt_destroy(attempt);

@@ -43,17 +43,21 @@ static json_t *run_json(const struct rf_result_run *run, const char *name,
     size_t i;
     json_array_foreach (records, i, record) {
         const char *scenario = rf_result_text(record, NULL, "name");
-        json_array_append_new(scenarios, json_pack("{s:s, s:s+, s:s}", "name",
-                                                   scenario, "file", scenario,
-                                                   ".json", "status", "ok"));
+        json_array_append_new(scenarios,
+                              json_pack("{s:s, s:s+, s:s}", "name", scenario,
+                                        "file", scenario, ".json", "status",
+                                        RF_RESULT_IMPORTED));
     }
     rf_utc_stamp(stamp, sizeof(stamp));
-    return json_pack("{s:i, s:o, s:s, s:o, s:s, s:s, s:s, s:s, s:i, s:s, s:o}",
-                     "schema_version", RF_SCHEMA_VERSION, "tool",
-                     rf_result_json_tool(), "run_id", run->run_id, "argv",
-                     rf_result_json_argv(&run->maker), "name", name,
-                     "started_at", stamp, "finished_at", stamp, "status", "ok",
-                     "exit_code", 0, "file", path, "scenarios", scenarios);
+    return json_pack(
+        "{s:i, s:o, s:s, s:o, s:s, s:s, s:s, s:s, s:i, s:s, s:n, s:[], s:o, "
+        "s:n, s:n, s:o, s:[], s:i}",
+        "schema_version", RF_SCHEMA_VERSION, "tool", rf_result_json_tool(),
+        "run_id", run->run_id, "argv", rf_result_json_argv(&run->maker), "name",
+        name, "started_at", stamp, "finished_at", stamp, "status",
+        RF_RESULT_IMPORTED, "exit_code", 0, "file", path, "configuration",
+        "environment", "head", rf_result_json_head(&run->maker), "model",
+        "probe", "scenarios", scenarios, "skipped", "slow_left_out", 0);
 }
 
 /* The file of a record, or of run.json. */

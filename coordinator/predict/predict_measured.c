@@ -92,9 +92,10 @@ static json_t *found_in(const json_t *result,
     json_t *settings = settings_of(json_object_get(result, "scenario"), own);
     return json_pack(
         "{s:s, s:o?, s:o?, s:o, s:o, s:s, s:s}", "status",
-        rf_result_text(result, NULL, "status"), "model",
-        rf_refit_model(json_object_get(result, "model")), "scenario", settings,
-        "launch.env",
+        rf_result_is_imported(result) ? "ok"
+                                      : rf_result_text(result, NULL, "status"),
+        "model", rf_refit_model(json_object_get(result, "model")), "scenario",
+        settings, "launch.env",
         variables_of(rf_result_value(result, "cluster.launch", "env")), "hosts",
         hosts_of(scenario, json_object_get(result, "environment")),
         "plan.digest", rf_result_text(result, "plan", "digest"),

@@ -207,14 +207,16 @@ const char *rf_result_text(const json_t *result, const char *object,
     return text != NULL ? text : "-";
 }
 
-bool rf_result_is_ok(const json_t *result)
-{
-    return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
-}
-
 bool rf_result_is_imported(const json_t *result)
 {
-    return json_is_object(json_object_get(result, "source"));
+    return strcmp(rf_result_text(result, NULL, "status"), RF_RESULT_IMPORTED) ==
+           0;
+}
+
+bool rf_result_is_ok(const json_t *result)
+{
+    return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0 ||
+           rf_result_is_imported(result);
 }
 
 bool rf_result_secret_name(const char *name)

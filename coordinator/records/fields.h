@@ -75,11 +75,12 @@ rf_result_repeats(const struct rf_result_samples *samples);
 const char *rf_result_text(const json_t *result, const char *object,
                            const char *key); /* "-" when absent */
 
-/* Whether the status is "ok". */
-bool rf_result_is_ok(const json_t *result);
-
-/* Whether the record was imported, from what another system measured. */
+/* The status of what another system measured, which nobody verified here. */
+#define RF_RESULT_IMPORTED "imported"
 bool rf_result_is_imported(const json_t *result);
+
+/* Whether the status is "ok", or the record imported. */
+bool rf_result_is_ok(const json_t *result);
 
 /* Whether the name of an environment variable suggests a secret. */
 bool rf_result_secret_name(const char *name);

@@ -26,11 +26,10 @@ static void put(json_t *object, const char *key, json_t *value)
 static json_t *phases_json(const json_t *record)
 {
     const json_t *iterations = json_object_get(record, "iterations"), *one;
-    const size_t count = json_array_size(iterations);
     json_t *out = json_object();
     for (size_t p = 0; p < RF_SUMMARY_PHASES; p++) {
         double sum = 0, ms;
-        size_t i;
+        size_t i, n = 0;
         json_array_foreach (iterations, i, one) {
             if (rf_iteration_ranks_value(
                     json_object_get(one, "ranks"),
@@ -38,10 +37,11 @@ static json_t *phases_json(const json_t *record)
                         json_object_get(one, "slowest_rank")),
                     rf_summary_phases[p], &ms)) {
                 sum += ms;
+                n++;
             }
         }
         put(out, rf_summary_phases[p],
-            count > 0 ? json_real(sum / (double)count) : NULL);
+            n > 0 ? json_real(sum / (double)n) : NULL);
     }
     return out;
 }

@@ -51,6 +51,9 @@ static char *obstacle(const json_t *a, const json_t *b)
     const json_t *run = json_object_get(a, "run_id");
     json_t *x, *y;
     char *where, *text = NULL;
+    if (rf_result_is_imported(a) || rf_result_is_imported(b)) {
+        return rf_xstrdup("another system's times are no repeats");
+    }
     if (json_is_string(run) && json_equal(run, json_object_get(b, "run_id"))) {
         return rf_xasprintf("both are of run_id %s, so one is a copy",
                             json_string_value(run));

@@ -150,7 +150,7 @@ class Document:
         self.results = [
             result
             for result in self.all
-            if result.median_ms and text(result.row, "status") == "ok"
+            if result.median_ms and text(result.row, "status") in ("ok", "imported")
         ]
 
     @functools.cached_property

@@ -29,19 +29,20 @@ test_imported_results_have_bounds_and_claim_nothing_more() {
     other other.json '.bytes = 1000'
     import_into_place other.json
     expect_text err 'cases\[0\]: the source moves 1000 bytes, the plan of this case [0-9]+:'
-    expect_json imported/split.json '.status == "ok" and .name == "split" and
+    expect_json imported/split.json '.status == "imported" and .name == "split" and
         .source == {system: "SysX", window: "moving and loading",
             url: "https://example.org/1", assumed: "one host", bytes: 1000} and
         .verification == null and .setup == null and .started_at == null and
         .summary.count == 5 and (.summary.median_ms - 550 | fabs) < 1e-6 and
-        .summary.phases == null and .plan.bytes_total > 1e6 and
+        all(.summary.phases[]; . == null) and .plan.bytes_total > 1e6 and
         .bound.ms > 0 and .bound.valid == true and
         .bound.probe == null and .schedule_bound.ms >= .bound.ms and
         (.cluster.scenarios | length) == 1 and (.flags | index("unstable")) == null'
-    expect_json imported/run.json '.status == "ok" and .file == "other.json" and
-        .scenarios == [{name: "split", file: "split.json", status: "ok"}]'
+    expect_json imported/run.json '.status == "imported" and
+        .file == "other.json" and .configuration == null and
+        .scenarios == [{name: "split", file: "split.json", status: "imported"}]'
     coord_exits 0 report imported
-    expect_text out '^split +SysX +host .* 550\.0 .* -$'
+    expect_text out '^split +SysX +host .* 550\.0 .* imported$'
     expect_text out '^imported, measured by others: split \(SysX: moving and loading\)$'
     expect_no_text out ' yes$'
 }
@@ -218,7 +219,7 @@ test_own_and_imported_results_stand_side_by_side() {
     done
     coord_exits 0 report imported "$own"
     expect_text out '^run +scenario +system +method'
-    expect_text out '^imported +split +SysX +host .* -$'
+    expect_text out '^imported +split +SysX +host .* imported$'
     expect_text out ' split +- +host .* yes$'
     coord_exits 0 compare imported "$own" --json
     expect_json out '.comparisons[0] | .verdict == "faster" and
@@ -235,6 +236,10 @@ test_own_and_imported_results_stand_side_by_side() {
     expect_json ratio '(. - 1 | fabs) < 1e-6'
     coord_exits 0 rerun imported/split.json --set launch.method=local -o again
     expect_text out '^split .* faster '
+    cp -r imported second
+    jq '.run_id = "f"' imported/split.json >second/split.json
+    coord_exits 2 report imported second --pool
+    expect_text err 'not pooled .*: another system.s times are no repeats'
     python3 -c 'import matplotlib' 2>/dev/null || return 0
     coord_exits 0 report imported "$own" --figures figures
     expect_text out 'predicted.pdf$'

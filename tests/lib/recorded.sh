@@ -42,8 +42,18 @@ record_everything() {
         <<<"$four_slots" >cluster.json
     mkdir there
     coord_exits 0 cluster.json --export there -o export
+    jq '{sources: [{system: "a", window: "all",
+            cases: [{name: "one", seconds: 1}]},
+        {system: "b", window: "all", title: "t", url: "u", date: "d",
+            assumed: "x", cases: [{name: "two", seconds: [1, 2], label: "l",
+                bytes: 1, links: {copy_gbytes_per_s: 1}}]}]} |
+        .sources[].cases[0] += {train_nodes: 1, train: {tp: 2}, infer: {tp: 2},
+            model: {megatron: {num_layers: 2, hidden_size: 512,
+                num_attention_heads: 4, vocab_size: 2048}}}' \
+        <<<null >theirs.json
+    coord_exits 0 import theirs.json -o imported
     mkdir "$work/runs"
-    mv ok repeated flip repeated-flip exit export "$work/runs"
+    mv ok repeated flip repeated-flip exit export imported "$work/runs"
     cd "$work/runs" || exit
 }
 

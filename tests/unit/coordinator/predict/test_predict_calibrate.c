@@ -58,7 +58,7 @@ TEST(test_calibrate_takes_the_line_of_the_same_path)
 /* What another system took is shown, and says nothing about the method here. */
 TEST(test_calibrate_leaves_imported_results_out)
 {
-    json_auto_t *record = json_pack("{s:{}}", "source");
+    json_auto_t *record = json_pack("{s:s}", "status", "imported");
     const struct rf_result_file imported = {.result = record};
     AUTO(rf_predict_rows) rows = {.n = 0};
     struct rf_leave_one_out error;

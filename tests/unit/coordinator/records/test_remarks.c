@@ -47,8 +47,9 @@ TEST(test_imported_times_are_named_with_their_window)
     AUTO(rf_remarks) remarks = {.n_records = 0};
     add(&remarks, record("own", NULL));
     expect(&remarks, RF_REMARK_IMPORTED, NULL);
-    add(&remarks, json_pack("{s:s, s:{s:s, s:s}}", "name", "a", "source",
-                            "system", "SysX", "window", "with loading"));
+    add(&remarks,
+        json_pack("{s:s, s:s, s:{s:s, s:s}}", "name", "a", "status", "imported",
+                  "source", "system", "SysX", "window", "with loading"));
     expect(&remarks, RF_REMARK_IMPORTED,
            "imported, measured by others: a (SysX: with loading)");
 }

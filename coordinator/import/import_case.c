@@ -15,8 +15,9 @@
 /* Keys of a case that are not its scenario's. `name`, `train` and `infer` are
  * both's. */
 static const char *const own_keys[] = {
-    "label", "seconds", "bytes",       "assumed",     "hardware", "links",
-    "model", "dtype",   "train_nodes", "infer_nodes", "slots",    NULL};
+    "label",       "seconds", "range", "bytes", "assumed",
+    "hardware",    "links",   "model", "dtype", "train_nodes",
+    "infer_nodes", "slots",   NULL};
 
 /* --- The cluster file ----------------------------------------------------- */
 
@@ -218,8 +219,8 @@ enum rf_status rf_import_case_cluster(const struct rf_import_file *file,
 
 /* --- Times ---------------------------------------------------------------- */
 
-static enum rf_status add_time(const struct rf_jnode *time, json_t *list,
-                               struct rf_err *err)
+static enum rf_status check_time(const struct rf_jnode *time,
+                                 struct rf_err *err)
 {
     const double seconds = json_number_value(time->value);
     if (!json_is_number(time->value) || !(seconds > 0) ||
@@ -227,9 +228,17 @@ static enum rf_status add_time(const struct rf_jnode *time, json_t *list,
         return rf_jnode_wrong(time, err, "must be seconds above 0, at most %g",
                               MOST_SECONDS);
     }
-    json_array_append_new(list, json_pack("{s:I, s:f}", "index",
-                                          (json_int_t)json_array_size(list),
-                                          "refit_ms", seconds * 1e3));
+    return RF_OK;
+}
+
+static enum rf_status add_time(const struct rf_jnode *time, json_t *list,
+                               struct rf_err *err)
+{
+    RF_TRY(check_time(time, err));
+    json_array_append_new(
+        list,
+        json_pack("{s:I, s:f}", "index", (json_int_t)json_array_size(list),
+                  "refit_ms", json_number_value(time->value) * 1e3));
     return RF_OK;
 }
 
@@ -239,6 +248,10 @@ enum rf_status rf_import_case_iterations(const struct rf_import_case *one,
     const struct rf_jnode seconds = rf_jnode_get(&one->value, "seconds");
     json_t *list;
     enum rf_status status = RF_OK;
+    if (json_object_get(one->value.value, "range") != NULL) {
+        *out = json_array();
+        return RF_OK;
+    }
     RF_TRY(rf_jnode_require(&one->value, "seconds", err));
     list = json_array();
     if (!json_is_array(seconds.value)) {
@@ -292,6 +305,35 @@ static enum rf_status add_assumed(json_t *out, const struct rf_import_case *one,
     return RF_OK;
 }
 
+/* The ends of a range, in place of times. */
+static enum rf_status add_range(json_t *out, const struct rf_import_case *one,
+                                struct rf_err *err)
+{
+    const struct rf_jnode range = rf_jnode_get(&one->value, "range");
+    const struct rf_jnode low = rf_jnode_at(&range, 0);
+    const struct rf_jnode high = rf_jnode_at(&range, 1);
+    if (range.value == NULL) {
+        return RF_OK;
+    }
+    if (json_object_get(one->value.value, "seconds") != NULL) {
+        return rf_jnode_fail(&range, err,
+                             "\"seconds\" are times, too; remove "
+                             "one");
+    }
+    if (json_array_size(range.value) != 2) {
+        return rf_jnode_wrong(&range, err, "must be [low, high], in seconds");
+    }
+    RF_TRY(check_time(&low, err));
+    RF_TRY(check_time(&high, err));
+    if (json_number_value(low.value) > json_number_value(high.value)) {
+        return rf_jnode_wrong(&range, err, "must ascend");
+    }
+    json_object_set_new(out, "range_ms",
+                        json_pack("[f, f]", json_number_value(low.value) * 1e3,
+                                  json_number_value(high.value) * 1e3));
+    return RF_OK;
+}
+
 static enum rf_status read_source(const struct rf_import_case *one, json_t *out,
                                   struct rf_err *err)
 {
@@ -304,6 +346,7 @@ static enum rf_status read_source(const struct rf_import_case *one, json_t *out,
     RF_TRY(add_texts(out, &one->source, keys, err));
     RF_TRY(add_texts(out, &one->value, label, err));
     RF_TRY(add_assumed(out, one, err));
+    RF_TRY(add_range(out, one, err));
     RF_TRY(rf_jnode_u64(&one->value, "bytes", 1, MOST_BYTES, &bytes, err));
     if (bytes > 0) {
         json_object_set_new(out, "bytes", json_integer((json_int_t)bytes));

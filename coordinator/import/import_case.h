@@ -16,14 +16,15 @@ enum rf_status rf_import_case_cluster(const struct rf_import_file *file,
                                       json_t **out,
                                       struct rf_err *err) RF_MUST_CHECK;
 
-/* The times of the measured refits as `iterations` of a record. A new
- * reference; RF_ERR_CONFIG unless all are above 0. */
+/* The times of the measured refits as `iterations` of a record; empty if the
+ * case has a range. A new reference; RF_ERR_CONFIG unless all are above 0. */
 enum rf_status rf_import_case_iterations(const struct rf_import_case *one,
                                          json_t **out,
                                          struct rf_err *err) RF_MUST_CHECK;
 
-/* `source` of a record: the texts of source and case, and the bytes that the
- * source states. A new reference; RF_ERR_CONFIG without system or window. */
+/* `source` of a record: the texts of source and case, and the bytes and the
+ * range that the source states. A new reference; RF_ERR_CONFIG without system or
+ * window. */
 enum rf_status rf_import_case_source(const struct rf_import_case *one,
                                      json_t **out,
                                      struct rf_err *err) RF_MUST_CHECK;

@@ -52,6 +52,30 @@ static void put_bounds(json_t *record, const struct rf_scenario *scenario)
     rf_capacities_free(&links);
 }
 
+/* Of a range only its ends are known, and of a list not the order in which its
+ * times were measured. */
+static void put_summary(json_t *record, bool has_rate)
+{
+    const json_t *range = rf_result_value(record, "source", "range_ms");
+    json_t *summary = rf_summary_json(record, has_rate);
+    double bytes;
+    json_object_set_new(summary, "drift_percent", json_null());
+    if (range != NULL) {
+        const double low = json_number_value(json_array_get(range, 0));
+        const double high = json_number_value(json_array_get(range, 1));
+        const double middle = (low + high) / 2;
+        json_object_set_new(summary, "min_ms", json_real(low));
+        json_object_set_new(summary, "median_ms", json_real(middle));
+        json_object_set_new(summary, "max_ms", json_real(high));
+        if (has_rate &&
+            rf_result_number(record, "plan", "bytes_total", &bytes)) {
+            json_object_set_new(summary, "algbw_gbytes_per_s",
+                                json_real(bytes / 1e6 / middle));
+        }
+    }
+    json_object_set_new(record, "summary", summary);
+}
+
 json_t *rf_import_record(const struct rf_result_run *run,
                          struct rf_scenario *scenario, json_t *iterations,
                          json_t *source)
@@ -65,7 +89,7 @@ json_t *rf_import_record(const struct rf_result_run *run,
     json_object_set_new(record, "status", json_string(RF_RESULT_IMPORTED));
     json_object_set_new(record, "source", source);
     json_object_set_new(record, "iterations", iterations);
-    json_object_set_new(record, "summary", rf_summary_json(record, has_rate));
+    put_summary(record, has_rate);
     put_bounds(record, scenario);
     json_object_set_new(record, "flags", rf_doubts_json(record));
     rf_attempt_destroy(attempt);

@@ -69,6 +69,9 @@ static json_t *source_schema(void)
         rf_json_schema_add(out, *text, rf_json_schema_text());
     }
     rf_json_schema_add(out, "bytes", rf_json_schema_count());
+    rf_json_schema_add(
+        out, "range_ms",
+        rf_json_schema_list(rf_json_schema_type("number"), 2, 2));
     return out;
 }
 

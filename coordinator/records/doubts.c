@@ -230,6 +230,9 @@ json_t *rf_doubts_json(const json_t *record)
     add(flags, shows(record, RF_DOUBT_UNMAPPED, is_unmapped),
         RF_DOUBT_UNMAPPED);
     add_network(flags, record);
+    if (rf_result_is_imported(record)) { /* in any order, and few */
+        return flags;
+    }
     before = json_array_size(flags);
     add(flags, is_wide(record), "wide_interval");
     for (size_t i = 0; i < RF_ARRAY_SIZE(signs); i++) {

@@ -60,6 +60,26 @@ test_a_time_below_its_bound_is_flagged() {
     expect_json imported/split.json '.bound.ms == null and .flags == []'
 }
 
+# Nothing is said that nobody measured.
+test_ranges_have_ends_and_lists_have_no_order() {
+    other a.json 'del(.seconds) | .range = [2.9, 4]'
+    import_into_place a.json
+    # shellcheck disable=SC2016 # jq's own variable
+    expect_json imported/split.json '.iterations == [] and .flags == [] and
+        .source.range_ms == [2900, 4000] and .bound.efficiency > 0 and
+        (.plan.bytes_total as $bytes | .summary | .min_ms == 2900 and
+            .max_ms == 4000 and .median_ms == 3450 and .count == 0 and
+            .mean_ms == null and .p95_ms == null and .stddev_ms == null and
+            (.algbw_gbytes_per_s * 3450e6 / $bytes - 1 | fabs) < 1e-6)'
+    coord_exits 0 report imported
+    expect_text out ' 3450\.0 +- '
+    rm -r imported
+    other a.json '.seconds = [range(1; 9)]'
+    import_into_place a.json
+    expect_json imported/split.json '.flags == [] and .summary.count == 8 and
+        .summary.drift_percent == null and .summary.p95_ms > 7000'
+}
+
 # With a byte order mark, CRLF, quotes, and columns in another order.
 test_json_and_csv_give_equal_results() {
     local same='del(.file, .argv, .run_id, .plan.plan_ms)'
@@ -114,6 +134,10 @@ q|.bytes = 1.5|bytes: must be an integer
 r|.mode = "disaggregated"|mode: "disaggregated" contradicts infer_nodes, which is 0
 s|. += {infer_nodes: 1, mode: "collocated"}|mode: "collocated" contradicts infer_nodes, which is 1
 t|.mode = "colo"|as a cluster file: .*mode: must be one of "colocated"
+u|.range = [1, 2]|range: "seconds" are times, too; remove one
+v|del(.seconds) + {range: [1]}|range: must be .low, high., in seconds, not
+w|del(.seconds) + {range: [2, 1]}|range: must ascend, not
+x|del(.seconds) + {range: [0, 1]}|range\[0\]: must be seconds above 0
 END
     [ ! -e results ] || fail "stored something"
 }

@@ -43,7 +43,7 @@ record_everything() {
     mkdir there
     coord_exits 0 cluster.json --export there -o export
     jq '{sources: [{system: "a", window: "all",
-            cases: [{name: "one", seconds: 1}]},
+            cases: [{name: "one", range: [1, 2]}]},
         {system: "b", window: "all", title: "t", url: "u", date: "d",
             assumed: "x", cases: [{name: "two", seconds: [1, 2], label: "l",
                 bytes: 1, links: {copy_gbytes_per_s: 1}}]}]} |

@@ -207,8 +207,8 @@ enum rf_status rf_json_load_python(const char *path, size_t max_bytes,
     return load(path, max_bytes, true, out, err);
 }
 
-enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,
-                            json_t **out, struct rf_err *err)
+enum rf_status rf_json_read_text(int fd, const char *name, size_t max_bytes,
+                                 char **out, size_t *size, struct rf_err *err)
 {
     size_t have = 0, cap = 64 << 10;
     char *text = rf_xmalloc(cap);
@@ -230,7 +230,23 @@ enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,
                                 max_bytes);
         }
     }
-    RF_THEN(status, rf_json_parse(text, have, name, out, err));
+    if (status != RF_OK) {
+        free(text);
+        return status;
+    }
+    *out = text;
+    *size = have;
+    return RF_OK;
+}
+
+enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,
+                            json_t **out, struct rf_err *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    enum rf_status status;
+    RF_TRY(rf_json_read_text(fd, name, max_bytes, &text, &size, err));
+    status = rf_json_parse(text, size, name, out, err);
     free(text);
     return status;
 }

@@ -56,7 +56,10 @@ enum rf_status rf_json_load_python(const char *path, size_t max_bytes,
                                    json_t **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
-/* The same from a descriptor, up to its end. */
+/* A text and a document from a descriptor, up to its end. */
+enum rf_status rf_json_read_text(int fd, const char *name, size_t max_bytes,
+                                 char **text, size_t *size,
+                                 struct rf_err *err) RF_MUST_CHECK;
 enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,
                             json_t **out, struct rf_err *err) RF_MUST_CHECK;
 

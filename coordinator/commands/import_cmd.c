@@ -170,8 +170,9 @@ int rf_import_command(struct rf_cli *cli)
     int code = RF_EXIT_USAGE;
     rf_random_hex(run_id, 8);
     if (import_files(cli, &run, records, &err) == RF_OK) {
-        const enum rf_status status = rf_import_store(
-            cli->out, cli->operands[0], &run, records, &folder, &err);
+        const enum rf_status status =
+            rf_import_store(cli->out, rf_import_file_name(cli->operands[0]),
+                            &run, records, &folder, &err);
         code = status == RF_OK ? RF_EXIT_OK : RF_EXIT_FAILED;
     }
     if (code == RF_EXIT_OK) {

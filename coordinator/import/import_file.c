@@ -5,9 +5,11 @@
  */
 #include "coordinator/import/import_file.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "common/mem.h"
 #include "coordinator/import/csv.h"
@@ -220,24 +222,49 @@ static enum rf_status read_csv(struct rf_import_file *file, char *text,
 
 /* -------------------------------------------------------------------------- */
 
+const char *rf_import_file_name(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+static bool is_csv_name(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > 4 && strcasecmp(path + length - 4, ".csv") == 0;
+}
+
+/* A JSON file is an object. */
+static bool is_csv_text(const char *text, size_t size)
+{
+    size_t i = 0;
+    while (i < size && isspace((unsigned char)text[i])) {
+        i++;
+    }
+    return i < size && text[i] != '{';
+}
+
 enum rf_status rf_import_file_read(const char *path, struct rf_import_file *out,
                                    struct rf_err *err)
 {
-    const size_t length = strlen(path);
-    const bool is_csv =
-        length > 4 && strcasecmp(path + length - 4, ".csv") == 0;
+    const char *name = rf_import_file_name(path);
+    const bool is_input = name != path;
     char *text = NULL;
     size_t size = 0;
+    bool is_csv;
     enum rf_status status;
-    *out = (struct rf_import_file){.path = path};
-    RF_TRY(rf_json_load_text(path, RF_IMPORT_MAX_BYTES, &text, &size, err));
+    *out = (struct rf_import_file){.path = name};
+    RF_TRY(is_input ? rf_json_read_text(STDIN_FILENO, name, RF_IMPORT_MAX_BYTES,
+                                        &text, &size, err)
+                    : rf_json_load_text(path, RF_IMPORT_MAX_BYTES, &text, &size,
+                                        err));
+    is_csv = is_input ? is_csv_text(text, size) : is_csv_name(path);
     status = is_csv ? read_csv(out, text, size, err)
                     : read_json(out, text, size, err);
     free(text);
     if (status == RF_OK && out->n == 0) {
         status =
             rf_err_set(err, RF_ERR_CONFIG,
-                       "%s: no case: %s; see refit-result(5), \"import\"", path,
+                       "%s: no case: %s; see refit-result(5), \"import\"", name,
                        is_csv ? "the first line names the columns, each "
                                 "line after it is one case"
                               : "\"sources\" must have \"cases\"");

@@ -29,8 +29,13 @@ struct rf_import_file {
     size_t n, cap;
 };
 
-/* Reads a file: CSV if its name ends in ".csv", else JSON. Checks its form, not
- * yet what a case says. RF_ERR_CONFIG with file and line or JSON path; also if
+/* The name of a file in messages and results: that of standard input if it is
+ * "-". */
+const char *rf_import_file_name(const char *path);
+
+/* Reads a file: CSV if its name ends in ".csv", else JSON; of standard input
+ * ("-"), JSON if it begins with "{", else CSV. Checks its form, not yet what a
+ * case says. RF_ERR_CONFIG with file and line or JSON path; also if
  * there is no case. Free `out` in any case. */
 enum rf_status rf_import_file_read(const char *path, struct rf_import_file *out,
                                    struct rf_err *err) RF_MUST_CHECK;

@@ -211,6 +211,21 @@ test_files_of_the_wrong_form_are_named() {
     [ ! -e results ] || fail "stored something"
 }
 
+test_standard_input_is_json_or_csv() {
+    other a.json
+    "$coord" import -o "$PWD" - <a.json >out || fail "no JSON"
+    expect_json "$(cat out)/run.json" '.file == "standard input" and
+        .scenarios[0].name == "split"'
+    printf 'name,seconds,model.config,train_nodes,train.tp,infer.tp,system,window\n' >b
+    echo "tp8,1,$RF_TOP/models/qwen3-8b.json,1,8,8,s,w" >>b
+    "$coord" import -o "$PWD" - <b >out || fail "no CSV"
+    expect_json "$(cat out)/tp8.json" '.file == "standard input"'
+    "$coord" import - <<<'a,b,c' 2>err
+    expect_text err 'standard input: no case: the first line names the columns'
+    coord_exits 2 import - # empty
+    expect_text err 'standard input'
+}
+
 test_names_are_unique_over_all_files() {
     other a.json
     other b.json '.name = "Split"'

@@ -35,7 +35,7 @@ static json_t *us_json(const json_t *result, const char *key)
                                                          : json_null();
 }
 
-/* Each rank's time in each iteration; NULL with fewer than two ranks. */
+/* Each rank's time in each iteration; NULL without any. */
 static json_t *rank_times_json(const json_t *result)
 {
     const json_t *iterations = json_object_get(result, "iterations"), *one;
@@ -52,7 +52,7 @@ static json_t *rank_times_json(const json_t *result)
             json_array_append_new(json_array_get(out, r), json_real(ms * 1e3));
         }
     }
-    if (n < 2) {
+    if (n == 0) {
         json_decref(out);
         return NULL;
     }
@@ -88,7 +88,7 @@ static json_t *iterations_json(const json_t *result)
     return out;
 }
 
-/* The type of most weights, as nccl-tests calls it. */
+/* Types, as nccl-tests calls them. */
 static const struct nccl_type {
     const char *ours, *theirs;
     unsigned bytes;
@@ -103,9 +103,26 @@ static const struct nccl_type {
              {"int32", "int32", 4},
              {"int64", "int64", 8}};
 
+/* What a side receives: its own type, or the model's. */
+static const char *dtype_of(const json_t *result, const json_t *side)
+{
+    const char *own = json_string_value(json_object_get(side, "dtype"));
+    return own != NULL ? own : rf_result_text(result, "model", "dtype");
+}
+
+/* The type of most weights that arrive; NULL: unknown there, or engines
+ * differ. */
 static const struct nccl_type *type_of(const json_t *result)
 {
-    const char *dtype = rf_result_text(result, "model", "dtype");
+    const json_t *sides = rf_result_value(result, "scenario", "infer"), *side;
+    const char *dtype = dtype_of(
+        result, json_is_array(sides) ? json_array_get(sides, 0) : sides);
+    size_t k;
+    json_array_foreach (sides, k, side) {
+        if (strcmp(dtype_of(result, side), dtype) != 0) {
+            return NULL;
+        }
+    }
     for (size_t i = 0; i < RF_ARRAY_SIZE(types); i++) {
         if (strcmp(types[i].ours, dtype) == 0) {
             return &types[i];
@@ -145,7 +162,7 @@ static json_t *times_json(const json_t *result, double bytes, double us)
                      checked > 0 ? json_real(0) : json_null());
 }
 
-/* NULL: not ok, or without times. */
+/* NULL: not ok, or without a mean time. */
 static json_t *entry_json(const struct rf_result_set *set, size_t i)
 {
     const json_t *result = set->files[i].result;
@@ -183,6 +200,22 @@ static json_t *shared_json(const struct rf_result_set *set, const char *object,
         }
     }
     return shared != NULL ? json_deep_copy(shared) : json_null();
+}
+
+/* A number of iterations of all scenarios; null if it was not fixed, or others
+ * measured. */
+static json_t *count_json(const struct rf_result_set *set, const char *key)
+{
+    json_t *count = shared_json(set, "scenario", key);
+    bool is = json_is_integer(count);
+    for (size_t i = 0; i < set->n; i++) {
+        is &= !rf_result_is_imported(set->files[i].result);
+    }
+    if (!is) {
+        json_decref(count);
+        return json_null();
+    }
+    return count;
 }
 
 /* "2026-01-02 03:04:05", in UTC. */
@@ -225,16 +258,15 @@ static json_t *config_json(const struct rf_result_set *set,
         checked &=
             !json_is_null(rf_result_value(one, "out_of_place", "nwrong"));
     }
-    return json_pack("{s:i, s:i, s:I, s:I, s:n, s:o, s:o, s:i, s:i, s:i, s:o, "
-                     "s:o, s:n, s:o}",
-                     "nthreads", 1, "ngpus", 1, "minimum_bytes", least,
-                     "maximum_bytes", most, "step_bytes", "warmup_iters",
-                     shared_json(set, "scenario", "warmup"), "iterations",
-                     shared_json(set, "scenario", "iterations"),
-                     "aggregated_iterations", 1, "validation", (int)checked,
-                     "graph", 0, "blocking_collectives", truth(true),
-                     "per_iter_timing", truth(true), "parallel_init", "devices",
-                     devices_json(set->n > 0 ? set->files[0].result : NULL));
+    return json_pack(
+        "{s:i, s:i, s:I, s:I, s:n, s:o, s:o, s:i, s:i, s:i, s:o, "
+        "s:o, s:n, s:o}",
+        "nthreads", 1, "ngpus", 1, "minimum_bytes", least, "maximum_bytes",
+        most, "step_bytes", "warmup_iters", count_json(set, "warmup"),
+        "iterations", count_json(set, "iterations"), "aggregated_iterations", 1,
+        "validation", (int)checked, "graph", 0, "blocking_collectives",
+        truth(true), "per_iter_timing", truth(true), "parallel_init", "devices",
+        devices_json(set->n > 0 ? set->files[0].result : NULL));
 }
 
 static json_t *mean_json(const json_t *results)
@@ -267,7 +299,7 @@ json_t *rf_report_nccl_tests(const struct rf_result_set *set)
             json_array_append_new(results, entry);
             continue;
         }
-        rf_warn("%s is left out: has no times: its status is %s",
+        rf_warn("%s is left out: has no mean time: its status is %s",
                 set->files[i].name, rf_result_text(result, NULL, "status"));
         json_array_append_new(
             errors, json_sprintf("%s: %s", set->files[i].name,

@@ -315,6 +315,16 @@ test_nccl_tests_names_what_its_scripts_read() {
             ((.per_process_max_times_us | map(.[0]) | max) | near($o.iterations[0].refit_ms * 1000)))'
     expect_json all.json '(.results | map(.out_of_place.bus_bw) | add / 2) as $mean |
         (.average_bus_bandwidth.bandwidth / $mean - 1 | fabs) < 1e-6'
+    jq '.scenario.iterations = {min: 5, max: 9} |
+        .scenario.infer.dtype = "float32" |
+        .iterations[].ranks |= .[:1]' results/*/b.json >other.json
+    coord_exits 0 report other.json --nccl-tests
+    expect_json out '.config.iterations == null and (.results[0] |
+        .type == "float" and .count * 4 == .size and
+        (.out_of_place_per_iter.per_process_max_times_us | length) == 1)'
+    jq '.scenario.infer |= [., . + {dtype: "float32"}]' results/*/b.json >other.json
+    coord_exits 0 report other.json --nccl-tests
+    expect_json out '.results[0] | .type == null and .count == null'
     jq '.status = "failed"' results/*/b.json >b.json
     mv b.json results/*/
     coord_exits 0 report results --nccl-tests
@@ -322,6 +332,7 @@ test_nccl_tests_names_what_its_scripts_read() {
     other other.json
     import_into_place other.json
     coord_exits 0 report imported --nccl-tests
+    expect_json out '.config.iterations == null and .config.warmup_iters == null'
     expect_json out '.results[0] | .out_of_place.nwrong == null and
         .out_of_place.alg_bw > 0 and
         (.out_of_place_per_iter | has("per_process_max_times_us") | not)'

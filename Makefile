@@ -108,6 +108,10 @@ $(BUILD)/common/version.o: $(BUILD)/build-id
 $(BUILD)/common/version.o: private RF_CPPFLAGS += -DRF_BUILD='"$(shell cat \
 	$(BUILD)/build-id 2>/dev/null)"'
 
+# Formats are defined operation by operation.
+$(addprefix $(BUILD)/worker/content/,convert.o convert_loops.o): private \
+	RF_CFLAGS += -ffp-contract=off
+
 # Tables of model types go into the library as text.
 FAMILIES := $(sort $(wildcard planner/families/*.json))
 $(BUILD)/planner/families.c: scripts/embed $(FAMILIES) \

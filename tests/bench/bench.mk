@@ -15,6 +15,14 @@ bench-delta: ## encoding of changes against the memory, with limits
 	$(call needs,build,$(BUILD)/bench-delta)
 	$(BUILD)/bench-delta
 
+$(BUILD)/bench-convert: $(BUILD)/tests/bench/bench_convert.o \
+	$(call lib,worker transport checkpoint planner common)
+	$(link) $(COORD_LDLIBS)
+.PHONY: bench-convert
+bench-convert: ## conversion to fp8 and fp4 against memcpy, with limits
+	$(call needs,build,$(BUILD)/bench-convert)
+	$(BUILD)/bench-convert
+
 # The coordinator's control plane; the agents of a whole cluster in one process.
 SWARM := tests/bench/swarm
 $(BUILD)/swarm: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(SWARM)/*.c)) \

@@ -4,9 +4,7 @@
  * for the C compiler and nvcc, integer arithmetic only, so that both give the
  * same bits.
  *
- * Block scaling (DeepSeek-V3's public inference code and DeepGEMM, formula
- * "amax_448"): for each 128×128 block amax = max(|x|, 1e-4), scale_inv = amax /
- * 448 as float32, q = e4m3(x · (448 / amax)).
+ * The constants are those of fp8_block128 (worker/content/convert.h).
  */
 #ifndef RF_COMMON_FP8_H
 #define RF_COMMON_FP8_H

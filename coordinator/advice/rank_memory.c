@@ -97,13 +97,14 @@ static uint32_t layers_in_stage(const struct rf_model *model,
     return n;
 }
 
-/* 1 byte for each element that infer.quantize converts. */
 static double bytes_each(const struct rf_side_spec *side,
                          const struct rf_family *family)
 {
     const double bytes = rf_dtype_bytes(rf_side_dtype(side, family->dtype));
-    const double share = side->quantize ? rf_quantize_share(family) : 0;
-    return share + (1 - share) * bytes;
+    const double share = side->quantize != NULL ? rf_quantize_share(family) : 0;
+    const double small =
+        share > 0 ? rf_quant_bytes_each(side->quantize) : bytes;
+    return share * small + (1 - share) * bytes;
 }
 
 static struct held held_by(const struct rf_model *model,

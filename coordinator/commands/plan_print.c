@@ -101,8 +101,8 @@ static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
         printf(", cast at the %s",
                spec->cast_at_source ? "source" : "destination");
     }
-    if (own->quantize) {
-        printf(", then quantized to fp8 (amax_448)");
+    if (own->quantize != NULL) {
+        printf(", then quantized to %s", own->quantize->name);
     }
 }
 

@@ -263,8 +263,8 @@ char *rf_predict_gap(const struct rf_predict_input *input)
     if (!info->moves_bytes) {
         return rf_xasprintf("method %s moves nothing", method);
     }
-    if (scenario->spec->infer.quantize) {
-        return rf_xstrdup("the time of infer.quantize is not modelled");
+    if (scenario->spec->infer.quantize != NULL) {
+        return rf_xstrdup("the time of quantize is not modelled");
     }
     if (rf_scenario_encoding(scenario, info) != RF_ENCODING_DENSE) {
         char *gap = encoding_gap(input, info);

@@ -8,24 +8,27 @@
 #include "common/json_schema.h"
 #include "coordinator/records/fields.h"
 
-#define NS(key, member)                                                        \
+#define NS(key, member, optional)                                              \
     {                                                                          \
-        key, offsetof(struct rf_iteration_rank, member), 6                     \
+        key, offsetof(struct rf_iteration_rank, member), 6, optional           \
     }
 
 const struct rf_iteration_rank_field
     rf_iteration_rank_fields[RF_ITERATION_RANK_FIELDS] = {
-        NS("ms", ns),
-        NS("pack_ms", pack_ns),
-        NS("wire_ms", wire_ns),
-        NS("unpack_ms", unpack_ns),
-        NS("sync_ms", sync_ns),
-        NS("unattributed_ms", unattributed_ns),
-        NS("device_ms", device_ns),
-        {"start_us", offsetof(struct rf_iteration_rank, start_ns), 3},
-        {"sent_bytes", offsetof(struct rf_iteration_rank, sent_bytes), 0},
+        NS("ms", ns, false),
+        NS("pack_ms", pack_ns, false),
+        NS("wire_ms", wire_ns, false),
+        NS("unpack_ms", unpack_ns, false),
+        NS("sync_ms", sync_ns, false),
+        NS("unattributed_ms", unattributed_ns, false),
+        NS("device_ms", device_ns, true),
+        NS("quantize_ms", quantize_ns, true),
+        NS("amax_ms", amax_ns, true),
+        {"start_us", offsetof(struct rf_iteration_rank, start_ns), 3, false},
+        {"sent_bytes", offsetof(struct rf_iteration_rank, sent_bytes), 0,
+         false},
         {"received_bytes", offsetof(struct rf_iteration_rank, received_bytes),
-         0}};
+         0, false}};
 
 /* Never in text read from a file: these bytes are not UTF-8. */
 static const char mark[sizeof(int64_t)] = "\xff\xff\xff\xff\xff\xff\xff";
@@ -47,9 +50,8 @@ json_t *rf_iteration_rank_schema(void)
     json_t *out = rf_json_schema_record("rank:count");
     for (size_t i = 0; i < RF_ITERATION_RANK_FIELDS; i++) {
         const struct rf_iteration_rank_field *f = &rf_iteration_rank_fields[i];
-        const bool rare =
-            f->offset == offsetof(struct rf_iteration_rank, device_ns);
-        rf_json_schema_describe(out, f->key, rare ? RF_OPTIONAL : RF_REQUIRED,
+        rf_json_schema_describe(out, f->key,
+                                f->optional ? RF_OPTIONAL : RF_REQUIRED,
                                 f->decimals > 0 ? rf_json_schema_type("number")
                                                 : rf_json_schema_count());
     }

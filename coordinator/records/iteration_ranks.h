@@ -17,8 +17,8 @@
 /* One rank's figures in one iteration; the index is the rank. */
 struct rf_iteration_rank {
     int64_t ns, pack_ns, wire_ns, unpack_ns, sync_ns, unattributed_ns;
-    int64_t device_ns; /* may be absent */
-    int64_t start_ns;  /* since the first rank's start */
+    int64_t device_ns, quantize_ns, amax_ns; /* may be absent */
+    int64_t start_ns;                        /* since the first rank's start */
     int64_t sent_bytes, received_bytes;
 };
 
@@ -27,10 +27,11 @@ struct rf_iteration_rank_field {
     const char *key;
     size_t offset;     /* in struct rf_iteration_rank */
     unsigned decimals; /* from nanoseconds to the key's unit; 0: bytes */
+    bool optional;     /* may be absent */
 };
 
 /* In file order. */
-#define RF_ITERATION_RANK_FIELDS 10
+#define RF_ITERATION_RANK_FIELDS 12
 extern const struct rf_iteration_rank_field
     rf_iteration_rank_fields[RF_ITERATION_RANK_FIELDS];
 

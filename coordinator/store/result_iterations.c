@@ -13,6 +13,11 @@
 #include "coordinator/store/result_network.h"
 #include "coordinator/store/values.h"
 
+static int64_t if_any(int64_t ns)
+{
+    return ns != RF_ABSENT_I64 ? ns : RF_ITERATION_RANK_ABSENT;
+}
+
 static struct rf_iteration_rank numbers_of(const struct rf_msg_ran *sample,
                                            int64_t origin_ns)
 {
@@ -25,9 +30,9 @@ static struct rf_iteration_rank numbers_of(const struct rf_msg_ran *sample,
         .unpack_ns = sample->unpack_ns,
         .sync_ns = sample->sync_ns,
         .unattributed_ns = RF_MAX(rest, 0),
-        .device_ns = sample->device_ns != RF_ABSENT_I64
-                         ? sample->device_ns
-                         : RF_ITERATION_RANK_ABSENT,
+        .device_ns = if_any(sample->device_ns),
+        .quantize_ns = if_any(sample->quantize_ns),
+        .amax_ns = if_any(sample->amax_ns),
         .start_ns = sample->start_ns - origin_ns,
         .sent_bytes = (int64_t)sample->sent_bytes,
         .received_bytes = (int64_t)sample->received_bytes};

@@ -95,9 +95,11 @@ out:
     return RF_OK;
 }
 
-enum rf_status rf_fp8_job_run(void *opaque, int64_t *ns, struct rf_err *err)
+enum rf_status rf_fp8_job_run(void *opaque, const float *amax, int64_t *ns,
+                              struct rf_err *err)
 {
     struct rf_fp8_job *job = opaque;
+    (void)amax;
     RF_CUDA_CHECK(err, cudaEventRecord(job->begin, NULL));
     RF_TRY(rf_device_launch(RF_K_rf_kernel_fp8, job->args.n_tiles, &job->args,
                             NULL, err));
@@ -133,7 +135,8 @@ enum rf_status rf_fp8_quantizer_create(const struct rf_content_job *arrived,
     enum rf_status status;
     for (size_t i = 0; i < what->n; i++) {
         const struct rf_piece *values = &what->result.pieces[2 * i];
-        const struct rf_piece *piece = &layout->pieces[what->sources[i]];
+        const struct rf_piece *piece =
+            &layout->pieces[what->matrices[i].source];
         const struct rf_place place = rf_place_of(arrived, piece);
         matrices[i] = (struct rf_fp8_matrix){
             .src = place.base + rf_box_offset(piece->box.start, 0, place.stride,

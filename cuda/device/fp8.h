@@ -1,6 +1,6 @@
 /*
- * bfloat16 to fp8 e4m3 with 128×128 block scales on the device (formula
- * "amax_448", common/fp8.h): the host side of the kernels, and the hooks that
+ * bfloat16 to fp8 e4m3 with 128×128 block scales on the device (format
+ * fp8_block128, worker/content/convert.h): the host side of the kernels, and the hooks that
  * quantise received data (transport/method/memory.h).
  */
 #ifndef RF_CUDA_DEVICE_FP8_H
@@ -27,8 +27,10 @@ enum rf_status rf_fp8_quantizer_create(const struct rf_content_job *arrived,
                                        const struct rf_quantize *what,
                                        const struct rf_arena *result,
                                        void **out, struct rf_err *err);
-/* Casts and waits; *ns is the duration by the device's clock. */
-enum rf_status rf_fp8_job_run(void *job, int64_t *ns, struct rf_err *err);
+/* Casts and waits; `amax` is not used. *ns is the duration by the device's
+ * clock. */
+enum rf_status rf_fp8_job_run(void *job, const float *amax, int64_t *ns,
+                              struct rf_err *err);
 void rf_fp8_job_destroy(void *job); /* NULL is fine */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * bfloat16 matrices to fp8 e4m3 with a scale for each 128×128 block, formula
- * "amax_448" of common/fp8.h. Part of kernels.h.
+ * bfloat16 matrices to fp8 e4m3 with a scale for each 128×128 block: format
+ * fp8_block128 (worker/content/convert.h). Part of kernels.h.
  *
  * A tile is one 128×128 block, smaller at the edges: row and column are the
  * block's first, rows and units (columns) its size. A row has 16 lanes of eight
@@ -243,10 +243,11 @@ RF_PATTERN_FN void rf_fp8_store(const struct rf_fp8_slice *s,
     amax.bits = amax_bits;
     amax.value =
         amax.value < RF_FP8_AMAX_FLOOR ? RF_FP8_AMAX_FLOOR : amax.value;
-    scale = RF_FLOAT_DIVIDE(RF_FP8_MAX, amax.value);
+    scale = RF_FLOAT_DIVIDE(amax.value, RF_FP8_MAX);
     if (thread == 0) {
-        *scale_inv = RF_FLOAT_DIVIDE(amax.value, RF_FP8_MAX);
+        *scale_inv = scale;
     }
+    scale = RF_FLOAT_DIVIDE(1.0f, scale);
     RF_UNROLL for (uint32_t i = 0; i < RF_FP8_ROWS; i++)
     {
         if (row + i * RF_FP8_STEP < tile->rows) {

@@ -294,7 +294,7 @@ static enum rf_status read_block(const struct rf_rule *rule,
     return RF_OK;
 }
 
-/* Whether infer.quantize treats it as a matrix of a linear layer. Engines leave
+/* Whether "quantize" treats it as a matrix of a linear layer. Engines leave
  * the vision tower unquantised, as published checkpoints do. */
 static bool is_quantized(const struct rf_rule *rule)
 {

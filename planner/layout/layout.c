@@ -31,6 +31,25 @@ const struct rf_layout_ops *rf_layout_ops_of(enum rf_layout_kind kind)
     return kinds[kind];
 }
 
+void rf_layout_joined(const struct rf_model *model, uint32_t *first)
+{
+    struct rf_param_scheme *schemes =
+        rf_xcalloc(model->n_families, sizeof(*schemes));
+    const size_t n =
+        rf_layout_fuse(model, rf_layout_vllm.fusions, rf_layout_vllm.n_fusions,
+                       rf_layout_vllm.experts_inside, schemes);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t least = UINT32_MAX;
+        for (uint32_t m = 0; m < schemes[i].n_members; m++) {
+            least = RF_MIN(least, schemes[i].members[m].family);
+        }
+        for (uint32_t m = 0; m < schemes[i].n_members; m++) {
+            first[schemes[i].members[m].family] = least;
+        }
+    }
+    free(schemes);
+}
+
 void rf_layouts_free(struct rf_layouts *layouts)
 {
     for (uint32_t i = 0; i < layouts->n_layouts; i++) {

@@ -31,6 +31,10 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
                                 struct rf_err *err) RF_MUST_CHECK;
 void rf_layouts_free(struct rf_layouts *layouts);
 
+/* For each family, the first of those that engines (layouts vllm and sglang)
+ * put into one parameter with it; itself, if it has a parameter of its own. */
+void rf_layout_joined(const struct rf_model *model, uint32_t *first);
+
 /* The properties of a layout, see layout_rules.h. */
 const struct rf_layout_ops *rf_layout_ops_of(enum rf_layout_kind kind);
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "common/fp8.h"
 #include "common/mem.h"
 #include "planner/model/roles.h"
 
@@ -44,9 +43,12 @@ bool rf_layout_deals(const struct rf_layout_ops *ops,
 uint64_t rf_layout_grain(const struct rf_side_spec *side,
                          const struct rf_family *family, uint32_t dim)
 {
-    return side->quantize && rf_family_is_quantized(family)
-               ? RF_FP8_BLOCK
-               : RF_MAX(family->grain[dim], 1);
+    const uint64_t own = RF_MAX(family->grain[dim], 1);
+    if (side->quantize == NULL || !rf_family_is_quantized(family)) {
+        return own;
+    }
+    return RF_MAX(dim == 0 ? side->quantize->rows : side->quantize->columns,
+                  own);
 }
 
 bool rf_layout_keeps_grain(const struct rf_side_spec *side,

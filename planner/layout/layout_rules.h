@@ -67,8 +67,8 @@ bool rf_layout_deals(const struct rf_layout_ops *ops,
                      const struct rf_family *family, uint32_t dim);
 
 /* The grain of dimension `dim` of a family on a side: its multiples, and the
- * tensor's edge, are the places where the dimension may be cut. A block of
- * infer.quantize in matrices that it converts, or the family's own, or 1. */
+ * tensor's edge, are the places where the dimension may be cut. A block of the
+ * side's format in matrices that it converts, or the family's own, or 1. */
 uint64_t rf_layout_grain(const struct rf_side_spec *side,
                          const struct rf_family *family, uint32_t dim);
 

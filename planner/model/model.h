@@ -158,7 +158,7 @@ struct rf_family {
     bool own_layers;  /* not decoder layers: all on `stage` */
     bool keys_are_values; /* keys of layers without values: engines store them
                              in both places */
-    bool quantized;       /* infer.quantize converts it, except ... */
+    bool quantized;       /* "quantize" converts it, except ... */
     bool *left_as_it_is;  /* ... what the checkpoint's own list names: n_experts
                              entries per layer; NULL: no exception */
     enum rf_component component; /* the component it belongs to */
@@ -211,7 +211,7 @@ struct rf_model {
                              pattern */
 };
 
-/* Whether infer.quantize converts tensors of the family: matrices only. */
+/* Whether "quantize" converts tensors of the family: matrices only. */
 bool rf_family_is_quantized(const struct rf_family *family);
 
 /* Frees the members of a family, not the struct. */

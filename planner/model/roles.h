@@ -36,7 +36,7 @@ struct rf_role_division {
     enum rf_unit unit;
     enum rf_repeat repeats;
     bool vocabulary;     /* rows are padded as the layout does */
-    bool linear;         /* infer.quantize converts it unless a rule objects */
+    bool linear;         /* "quantize" converts it unless a rule objects */
     enum rf_stage stage; /* of the pipeline, outside layers */
 };
 

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fp8.h"
 #include "common/mem.h"
 #include "planner/layout/box.h"
 #include "planner/plan/quantize.h"
@@ -47,18 +46,21 @@ static void next_tensor(const struct rf_model *model,
 }
 
 /* The families of a tensor in the export: what arrived or, after conversion,
- * values and scales, with the dtypes that are stored. Returns their number. */
+ * the format's parts, with the dtypes that are stored. Returns their number. */
 static uint32_t stored_as(const struct rf_plan *plan,
                           const struct exported_tensor *tensor,
-                          struct rf_family out[2])
+                          struct rf_family out[RF_QUANT_PARTS])
 {
+    const struct rf_quant_format *format = plan->spec->infer.quantize;
     const struct rf_model *model = plan->model;
     const struct rf_family *family = &model->families[tensor->family];
-    if (plan->spec->infer.quantize &&
+    if (format != NULL &&
         rf_quantize_converts(family, tensor->layer, tensor->expert)) {
-        out[0] = rf_quantize_family(model, tensor->family);
-        out[1] = rf_quantize_family(model, model->n_families + tensor->family);
-        return 2;
+        for (uint32_t k = 0; k < format->n_parts; k++) {
+            out[k] = rf_quantize_family(plan,
+                                        k * model->n_families + tensor->family);
+        }
+        return format->n_parts;
     }
     out[0] = *family;
     out[0].dtype = rf_plan_form(plan, RF_INFER, tensor->family).dtype;
@@ -93,7 +95,7 @@ static void place_tensors(const struct rf_plan *plan, uint64_t file_bytes,
     struct exported_tensor tensor = {.family = 0};
     uint64_t used = 0; /* of the file */
     for (size_t i = 0; i < plan->model->n_tensors; i++) {
-        struct rf_family as[2];
+        struct rf_family as[RF_QUANT_PARTS];
         uint64_t bytes = 0;
         for (uint32_t k = stored_as(plan, &tensor, as); k-- > 0;) {
             bytes += tensor_bytes(&as[k]);
@@ -134,7 +136,7 @@ static void list_tensors(const struct rf_plan *plan,
     struct exported_tensor tensor = {.family = 0};
     for (size_t i = 0; i < plan->model->n_tensors; i++) {
         const struct rf_export_place *place = &export->places[i];
-        struct rf_family as[2];
+        struct rf_family as[RF_QUANT_PARTS];
         const uint32_t n = stored_as(plan, &tensor, as);
         uint64_t at = place->offset;
         for (uint32_t k = 0; k < n; k++) {
@@ -213,6 +215,30 @@ static struct rf_box *boxes_of(const struct rf_plan *plan, uint32_t family,
     return boxes;
 }
 
+/* Readers view the bytes of a part as its dtype. Float32 scales follow, or the
+ * next tensor. */
+static enum rf_status check_alignment(const struct rf_plan *plan, uint32_t f,
+                                      struct rf_err *err)
+{
+    const struct rf_quant_format *format = plan->spec->infer.quantize;
+    for (uint32_t k = 0; k < format->n_parts; k++) {
+        const struct rf_family part =
+            rf_quantize_family(plan, k * plan->model->n_families + f);
+        const bool last =
+            k + 1 == format->n_parts || format->parts[k + 1].dtype == RF_F32;
+        if (last && tensor_bytes(&part) % sizeof(float) != 0) {
+            return rf_err_set(
+                err, RF_ERR_UNSUPPORTED,
+                "--export: %s as %s takes %" PRIu64
+                " bytes for its %s, no multiple of 4: float32 numbers "
+                "behind them would not be aligned",
+                part.name, format->name, tensor_bytes(&part),
+                k == 0 ? "values" : "scales");
+        }
+    }
+    return RF_OK;
+}
+
 static enum rf_status check_family(const struct rf_plan *plan, uint32_t f,
                                    struct rf_err *err)
 {
@@ -225,13 +251,8 @@ static enum rf_status check_family(const struct rf_plan *plan, uint32_t f,
         elements += rf_box_elements(&boxes[i]);
     }
     free(boxes);
-    if (plan->spec->infer.quantize && rf_family_is_quantized(family) &&
-        rf_family_tensor_elements(family) % sizeof(float) != 0) {
-        return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                          "--export: %s has %" PRIu64
-                          " elements, no multiple of 4: the float32 scales "
-                          "behind its fp8 values would not be aligned",
-                          family->name, rf_family_tensor_elements(family));
+    if (plan->spec->infer.quantize != NULL && rf_family_is_quantized(family)) {
+        RF_TRY(check_alignment(plan, f, err));
     }
     if (disjoint && elements == rf_family_elements(family)) {
         return RF_OK;
@@ -329,14 +350,17 @@ struct rf_export_place rf_export_place_of(const struct rf_export *export,
     const struct exported_tensor tensor = {family % n, (uint32_t)layer,
                                            (uint32_t)expert};
     const struct rf_family *f = &plan->model->families[tensor.family];
-    struct rf_family as[2];
-    const bool scales = stored_as(plan, &tensor, as) == 2 && family >= n;
+    struct rf_family as[RF_QUANT_PARTS];
+    const uint32_t part = family / n;
     const size_t first =
         export->first[tensor.family] + (size_t)layer * tensors_of_layer(f);
     struct rf_export_place place =
         export->places[first + (f->stacked ? 0 : expert)];
-    place.offset += scales ? tensor_bytes(&as[0]) : 0;
-    place.offset += f->stacked ? expert * expert_bytes(&as[scales]) : 0;
+    stored_as(plan, &tensor, as);
+    for (uint32_t k = 0; k < part; k++) {
+        place.offset += tensor_bytes(&as[k]);
+    }
+    place.offset += f->stacked ? expert * expert_bytes(&as[part]) : 0;
     return place;
 }
 
@@ -344,13 +368,14 @@ json_t *rf_export_quantization(const struct rf_plan *plan)
 {
     static const char weight[] = ".weight";
     struct exported_tensor tensor = {.family = 0};
-    json_t *modules;
-    if (!plan->spec->infer.quantize) {
+    const struct rf_quant_format *format = plan->spec->infer.quantize;
+    json_t *modules, *config;
+    if (format == NULL) {
         return NULL;
     }
     modules = json_array();
     for (size_t i = 0; i < plan->model->n_tensors; i++) {
-        struct rf_family as[2];
+        struct rf_family as[RF_QUANT_PARTS];
         char name[NAME_BYTES];
         const bool kept = stored_as(plan, &tensor, as) == 1 && as[0].ndim == 2;
         const size_t size = strlen(name_of(&as[0], &tensor, name));
@@ -360,10 +385,9 @@ json_t *rf_export_quantization(const struct rf_plan *plan)
         }
         next_tensor(plan->model, &tensor);
     }
-    return json_pack("{s:s, s:s, s:s, s:[i, i], s:o}", "quant_method", "fp8",
-                     "fmt", "e4m3", "activation_scheme", "dynamic",
-                     "weight_block_size", RF_FP8_BLOCK, RF_FP8_BLOCK,
-                     "modules_to_not_convert", modules);
+    config = json_loads(format->config, 0, NULL);
+    json_object_set_new(config, format->list, modules);
+    return config;
 }
 
 char *rf_export_index(const struct rf_export *export,
@@ -373,7 +397,7 @@ char *rf_export_index(const struct rf_export *export,
     json_t *map = json_object(), *index;
     char *text;
     for (size_t i = 0; i < plan->model->n_tensors; i++) {
-        struct rf_family as[2];
+        struct rf_family as[RF_QUANT_PARTS];
         char name[NAME_BYTES];
         for (uint32_t k = stored_as(plan, &tensor, as); k-- > 0;) {
             json_object_set_new(

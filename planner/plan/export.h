@@ -34,8 +34,8 @@ struct rf_export {
 };
 
 /* RF_ERR_CONFIG when the side cannot be exported: it does not hold every
- * element of every tensor. Of tensors that infer.quantize converts, the export
- * has the values and the scales (planner/plan/quantize.h). `file_bytes`: see
+ * element of every tensor. Of tensors that "quantize" converts, the export
+ * has values and scales (planner/plan/quantize.h). `file_bytes`: see
  * RF_EXPORT_FILE_BYTES. */
 enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
                               struct rf_export **out,
@@ -54,9 +54,9 @@ struct rf_export_place rf_export_place_of(const struct rf_export *export,
 bool rf_export_writes(const struct rf_plan *plan, uint32_t rank,
                       const struct rf_piece *piece);
 
-/* "quantization_config" for config.json, as DeepSeek, vLLM, SGLang and
+/* "quantization_config" for config.json, as vLLM, SGLang and
  * Transformers read it, with all matrices that are not converted; a new
- * reference, NULL without infer.quantize. */
+ * reference, NULL without "quantize". */
 json_t *rf_export_quantization(const struct rf_plan *plan);
 
 /* The text of model.safetensors.index.json; freed with free(). */

@@ -16,7 +16,7 @@
 #include "common/mem.h"
 #include "common/json_schema.h"
 #include "common/stats.h"
-#include "planner/scenario/spec_fields.h"
+#include "planner/scenario/spec_quantize.h"
 
 #define NAME_MAX_BYTES 200
 #define METHOD_MAX_BYTES 32
@@ -356,6 +356,28 @@ static json_t *write_group(const void *in, const struct rf_spec_nodes *nodes)
     return rf_group_spec_write(&((const struct rf_spec *)in)->group, nodes);
 }
 
+/* Into the inference side, which may have its short form instead. */
+static enum rf_status read_quantize(const struct rf_jnode *node, void *out,
+                                    const struct rf_spec_nodes *nodes,
+                                    struct rf_err *err)
+{
+    const struct rf_jnode quantize = rf_jnode_get(node, "quantize");
+    struct rf_spec *spec = out;
+    (void)nodes;
+    if (quantize.value != NULL && spec->infer.quantize != NULL) {
+        return rf_jnode_fail(&quantize, err,
+                             "stands beside infer.quantize, its short form: "
+                             "keep one of them");
+    }
+    return rf_quantize_spec_read(&quantize, &spec->infer.quantize, err);
+}
+
+static json_t *write_quantize(const void *in, const struct rf_spec_nodes *nodes)
+{
+    (void)nodes;
+    return rf_quantize_spec_write(((const struct rf_spec *)in)->infer.quantize);
+}
+
 /* Which travels of an update, dense or not. */
 static json_t *write_encoding(const void *in, const struct rf_spec_nodes *nodes)
 {
@@ -408,6 +430,8 @@ const struct rf_spec_field rf_spec_fields[] = {
     {"bucket_bytes", RF_SPEC_U64, AT(bucket_bytes), .least = MIN_BUCKET_BYTES,
      .most = MAX_BUCKET_BYTES, .standard = UINT64_C(64) << 20},
     {"chunk_bytes", RF_SPEC_U64, AT(chunk_bytes), .most = MAX_BUCKET_BYTES},
+    {"quantize", .read = read_quantize, .write = write_quantize,
+     .schema = rf_quantize_spec_schema},
     {"group", RF_SPEC_OBJECT, .keys = rf_group_fields, .read = read_group,
      .write = write_group, .schema = rf_group_spec_schema},
     {"disk", RF_SPEC_OBJECT, .keys = disk_fields, .write = write_disk},
@@ -424,12 +448,10 @@ const struct rf_spec_field rf_spec_fields[] = {
 static enum rf_status check_level(const struct rf_jnode *node,
                                   struct rf_err *err)
 {
-    if (json_object_get(node->value, "quantize") != NULL) {
-        return rf_jnode_fail(node, err, "\"quantize\" belongs to \"infer\"");
-    }
     for (const struct rf_spec_field *of = rf_side_fields; of->key != NULL;
          of++) {
-        if (json_object_get(node->value, of->key) != NULL) {
+        if (json_object_get(node->value, of->key) != NULL &&
+            rf_spec_field_find(rf_spec_fields, of->key) == NULL) {
             return rf_jnode_fail(
                 node, err, "\"%s\" belongs to \"train\" or \"infer\"", of->key);
         }

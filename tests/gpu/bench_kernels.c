@@ -193,7 +193,7 @@ static void bench_fp8(const struct bench *bench)
     rf_bench_must(rf_fp8_job_create(&matrix, 1, &job, &err), &err);
     for (unsigned i = 0; i < bench->rounds; i++) {
         int64_t ns;
-        rf_bench_must(rf_fp8_job_run(job, &ns, &err), &err);
+        rf_bench_must(rf_fp8_job_run(job, NULL, &ns, &err), &err);
         rf_sample(&samples, (double)ns / 1e6);
     }
     rf_figure("fp8, the grid of refits", "ms", moved,

@@ -57,9 +57,14 @@ test_dtype_changes_are_shown_with_the_meshes() {
     expect_text out '^  training .*, dtype float32: 8 ranks$'
     expect_text out '^  inference .*, cast at the (source|destination): 8 ranks$'
     cluster '.scenarios[0].train = {"tp": 1}
-        | .scenarios[0].infer = {"tp": 1, "layout": "hf", "quantize": "amax_448"}'
+        | .scenarios[0].infer = {"tp": 1, "layout": "hf", "quantize": true}'
     run_coord plan cluster.json
-    expect_text out '^  inference .*, then quantized to fp8 \(amax_448\): 8 ranks$'
+    expect_text out '^  inference .*, then quantized to fp8_block128: 8 ranks$'
+    cluster '.scenarios[0] += {infer: {"tp": 1, "layout": "hf"},
+        quantize: ["fp8_tensor", "fp8_block128_ue8m0"]}'
+    run_coord plan cluster.json
+    expect_text out '^  inference .*, then quantized to fp8_tensor: 8 ranks$'
+    expect_text out '^  inference .*, then quantized to fp8_block128_ue8m0: 8 ranks$'
 }
 
 # Flat shards: a rank may hold a tensor whole and slivers of its neighbours.

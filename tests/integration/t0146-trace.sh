@@ -102,7 +102,7 @@ test_every_host_method_has_a_trace() {
 }
 
 test_quantising_is_in_the_trace() {
-    cluster '.scenarios[0].infer.quantize = "amax_448" | .model.megatron
+    cluster '.scenarios[0].infer.quantize = true | .model.megatron
         |= (.hidden_size = 512 | .vocab_size = 2048)'
     coord_exits 0 cluster.json --trace t.json
     check_trace t.json

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Real weights: read from a folder of safetensors, refitted, compared with the
 # files and written again.
-# limit: 240
+# limit: 300
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
@@ -130,9 +130,10 @@ test_an_export_of_a_cast_has_the_dtype_that_arrived() {
 # Converts the model on one rank; so many tensors must follow the formula.
 export_fp8() { # FOLDER TENSORS
     cluster '.scenarios[0] |= . + {train: {tp: 2}, infer: {tp: 1,
-        layout: "hf", quantize: "amax_448"}, warmup: 0, iterations: 1}'
+        layout: "hf", quantize: true}, warmup: 0, iterations: 1}'
     coord_exits 0 --export "$1" cluster.json
-    "$RF_TOP/tests/lib/same-tensors" --fp8 model "$1" >out || fail "$(cat out)"
+    "$RF_TOP/tests/lib/same-tensors" --format fp8_block128 model "$1" >out ||
+        fail "$(cat out)"
     expect_text out "^$2 tensors converted\$"
 }
 
@@ -151,7 +152,7 @@ test_an_export_of_fp8_follows_the_formula_and_says_so() {
             modules_to_not_convert: ["model.embed_tokens"]}'
     cluster '.nodes[0].slots = 6 | .scenarios[0] |= . + {mode: "disaggregated",
         train: {tp: 2}, infer: {tp: 2, dp: 2, layout: "vllm",
-        quantize: "amax_448"}, method: "shm", warmup: 0}'
+        quantize: true}, method: "shm", warmup: 0}'
     coord_exits 0 --export two cluster.json
     "$RF_TOP/tests/lib/same-tensors" one two || fail "not the same"
 }
@@ -173,9 +174,53 @@ test_an_export_of_fp8_keeps_stacked_experts_and_exceptions() {
             "model.layers.1.self_attn.q_proj", "model.layers.1.self_attn.v_proj"]
         and has("ignore") == false'
     cluster '.scenarios[0] |= . + {train: {tp: 2}, infer: {tp: 2, ep: 2,
-        etp: 1, layout: "hf", quantize: "amax_448"}, warmup: 0}'
+        etp: 1, layout: "hf", quantize: true}, warmup: 0}'
     coord_exits 0 --export cut cluster.json
     "$RF_TOP/tests/lib/same-tensors" whole cut || fail "not the same"
+}
+
+# Each format from one rank, as the script computes it, and the same bytes from
+# two ranks and from four, which hold parts of what has one scale.
+test_an_export_of_each_format_is_the_same_from_any_mesh() {
+    local format tp
+    make_checkpoint --finite --layers 1 --hidden 256 --intermediate 512 \
+        --heads 4 --kv-heads 4 --head-dim 128 --vocab 128
+    for format in fp8_tensor fp8_block128 fp8_block128_ue8m0 mxfp8 nvfp4; do
+        for tp in 1 2 4; do
+            cluster ".scenarios[0] |= . + {train: {tp: 2}, infer: {tp: $tp,
+                layout: \"vllm\"}, quantize: \"$format\", warmup: 0,
+                yardstick: false,
+                iterations: 1, mode: \"disaggregated\", method: \"shm\"} |
+                .nodes[0].slots = 6"
+            mkdir "$format-$tp"
+            coord_exits 0 --export "$format-$tp" cluster.json -o "results-$tp"
+            [ $tp = 1 ] || "$RF_TOP/tests/lib/same-tensors" "$format-1" \
+                "$format-$tp" || fail "$format: another export from tp $tp"
+        done
+        "$RF_TOP/tests/lib/same-tensors" --format "$format" model "$format-1" \
+            >out || fail "$(cat out)"
+        expect_text out '^7 tensors converted$'
+        # Each inference rank says how long it took, and of the exchange all do.
+        expect_json "$(echo results-4/*/s.json)" '
+            ([.iterations[].ranks[] | has("quantize_ms")] | sort) ==
+                [false, false, true, true, true, true] and
+            ([.iterations[].ranks[] | has("amax_ms")] | unique) ==
+                [.scenario.quantize.format | IN("fp8_tensor", "nvfp4")] and
+            .scenario.quantize.at == "receiver"'
+        rm -r results-*
+    done
+}
+
+test_weights_that_no_scale_fits_are_named() {
+    local format
+    make_checkpoint --layers 1 --hidden 256 --intermediate 256 --heads 4 \
+        --kv-heads 4 --head-dim 64 --vocab 128
+    for format in fp8_tensor mxfp8; do
+        cluster ".scenarios[0] |= . + {train: {tp: 2}, infer: {tp: 1,
+            layout: \"hf\"}, quantize: \"$format\", warmup: 0}"
+        coord_exits 1 cluster.json -o "$format"
+        expect_text err "quantize $format: element \[[0-9]+, [0-9]+\] of model\..*_proj\.weight is infinite or not a number"
+    done
 }
 
 # A file that somebody else has made, and a link to one.

@@ -47,7 +47,7 @@ test_the_page_of_refit_suite_has_its_options() {
 
 # The items of a list in a page, between two lines.
 list_of_page() { # NAME FIRST LAST
-    sed -n "/^$2\$/,/^$3/s/^\.It Cm \([a-z_-]*\).*/\1/p" \
+    sed -n "/^$2\$/,/^$3/s/^\.It Cm \([a-z0-9_-]*\).*/\1/p" \
         "$RF_TOP/docs/man/$1"
 }
 
@@ -61,9 +61,10 @@ words_of_page_match() { # KEY FIRST-LINE
     diff page program >&2 || fail "the page (<) and the program (>) differ"
 }
 
-test_the_page_of_cluster_files_has_every_method_and_strategy() {
+test_the_page_of_cluster_files_has_every_method_strategy_and_format() {
     words_of_page_match method 'How bytes move\.'
     words_of_page_match strategy 'Who sends what\.'
+    words_of_page_match quantize 'Everything is computed in float32, .*'
 }
 
 test_the_page_of_refit_coord_has_every_command() {

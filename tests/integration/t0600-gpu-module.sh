@@ -457,7 +457,7 @@ test_two_names_of_one_machine_are_refused() {
 quantized='.model.megatron += {hidden_size: 256, ffn_hidden_size: 512,
         num_attention_heads: 4, num_query_groups: 4} |
     .scenarios[0] += {infer: {tp: 2, dp: 2, layout: "vllm",
-        quantize: "amax_448"}}'
+        quantize: true}}'
 
 # Every rank has the device's own time, too, which lies within the host's and holds
 # each phase, quantising included; in host memory there is none.
@@ -465,7 +465,7 @@ test_arrived_weights_are_quantized_to_fp8_and_timed() {
     verifies 6 "$quantized | .scenarios[0].method = [\"nccl\", \"ipc\",
         \"nvshmem\", \"host\", \"tcp\", \"shm\"]"
     expect_json_of_all '.verification.quantized_bytes > 0 and
-        .scenario.infer.quantize == "amax_448"' results/*/s*.json
+        .scenario.quantize.format == "fp8_block128"' results/*/s*.json
     expect_json_of_all '[.iterations[].ranks[]] | length > 0 and
         all(.device_ms > 0 and .device_ms <= .ms and
             ([.pack_ms, .wire_ms, .unpack_ms] | max) <= .device_ms + 0.001)' \
@@ -477,7 +477,13 @@ test_arrived_weights_are_quantized_to_fp8_and_timed() {
 test_quantizing_a_shard_cut_inside_a_block_is_refused() {
     run_fails 2 "$quantized | .scenarios[0].infer.tp = 4 |
         .scenarios[0].infer.dp = 1" \
-        'infer.quantize: rank [0-9] holds rows [0-9]+ to [0-9]+ of .*end at multiples of 128'
+        'quantize fp8_block128: rank [0-9] holds rows [0-9]+ to [0-9]+ of .*end at multiples of 128'
+}
+
+test_formats_that_devices_lack_are_refused_before_launch() {
+    run_fails 2 "$quantized | del(.scenarios[0].infer.quantize) |
+        .scenarios[0] += {quantize: \"mxfp8\", method: \"nccl\"}" \
+        'quantize mxfp8: device kernels convert to fp8_block128 only'
 }
 
 test_what_devices_cannot_cast_is_refused_before_launch() {

@@ -47,10 +47,10 @@ test_exports_of_fp8_from_devices_follow_the_formula() {
         --heads 2 --kv-heads 2 --head-dim 128 --vocab 128
     cluster '.nodes[0].slots = 4 | .scenarios[0] |= (.mode = "colocated" |
         .train = {tp: 2, pp: 2} | .method = "ipc" |
-        .infer = {tp: 2, layout: "vllm", quantize: "amax_448"})'
+        .infer = {tp: 2, layout: "vllm", quantize: true})'
     mkdir fp8
     coord_exits 0 --export fp8 cluster.json
-    "$RF_TOP/tests/lib/same-tensors" --fp8 model fp8 || fail "not the formula"
+    "$RF_TOP/tests/lib/same-tensors" --format fp8_block128 model fp8 || fail "not the formula"
 }
 
 test_a_wrong_byte_of_a_checkpoint_on_a_device_is_named() {

@@ -65,7 +65,7 @@ test_ucx_in_device_memory_runs_colocated_separate_with_casts_and_fp8() {
         .scenarios[] += {method: "ucx-cuda", warmup: 0, iterations: 2}'
     cluster '.model.megatron += {hidden_size: 256, ffn_hidden_size: 512,
             num_attention_heads: 4, num_query_groups: 4} |
-        .scenarios[0].infer += {quantize: "amax_448"}'
+        .scenarios[0].infer += {quantize: true}'
     coord_exits 0 cluster.json -o fp8
     expect_json "$(echo fp8/*/s.json)" '.verification.quantized_bytes > 0'
 }

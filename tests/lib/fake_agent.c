@@ -105,6 +105,8 @@ static void run_answer(const struct fake_cluster *fake,
                                     .wire_ns = 4 * FAKE_MS,
                                     .sync_ns = 1000,
                                     .device_ns = RF_ABSENT_I64,
+                                    .quantize_ns = RF_ABSENT_I64,
+                                    .amax_ns = RF_ABSENT_I64,
                                     .sent_bytes = 100,
                                     .received_bytes = 100};
 }

@@ -17,7 +17,8 @@ record_everything() {
         links: {nic_gbytes_per_s: 1, nodes: {b: {nics_per_node: 2}}},
         scenarios: [
             {name: "quantized", train: {tp: 4},
-                infer: {tp: 2, quantize: "amax_448"}, warmup: 1, iterations: 2},
+                infer: {tp: 2}, quantize: "fp8_tensor", warmup: 1,
+                iterations: 2},
             {name: "across", mode: "disaggregated", strategy: "auto",
                 train: {tp: 4}, infer: {tp: 4}, warmup: 0, iterations: 2},
             {name: "balanced", mode: "disaggregated", balance: "time",

@@ -67,6 +67,8 @@ static void fill_iteration(struct rf_attempt *attempt, uint32_t iteration)
         s->unpack_ns = 3000000;
         s->sync_ns = 500000;
         s->device_ns = r == 0 ? 9000000 : RF_ABSENT_I64;
+        s->quantize_ns = r == 1 ? 1250000 : RF_ABSENT_I64;
+        s->amax_ns = r == 1 ? 250000 : RF_ABSENT_I64;
         s->sent_bytes = 100 + r;
         s->received_bytes = 200 + r;
     }

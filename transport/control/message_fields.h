@@ -403,6 +403,10 @@
     F(S, I64, sync_ns, REQUIRED, 0, RF_MSG_LONGEST_NS, "waiting for others")   \
     F(S, I64, device_ns, OPTIONAL, 0, RF_MSG_LONGEST_NS,                       \
       "the refit by the device's clock; absent in host memory")                \
+    F(S, I64, quantize_ns, OPTIONAL, 0, RF_MSG_LONGEST_NS,                     \
+      "of unpack_ns, quantising; absent without")                              \
+    F(S, I64, amax_ns, OPTIONAL, 0, RF_MSG_LONGEST_NS,                         \
+      "of sync_ns, exchanging largest magnitudes for it; absent without")      \
     F(S, U64, sent_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "to other ranks")     \
     F(S, U64, received_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "from others")    \
     F(S, U64, link_sent_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                  \

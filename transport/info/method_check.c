@@ -91,6 +91,23 @@ static enum rf_status check_casts(const struct rf_method_info *info,
     return RF_OK;
 }
 
+/* Refuses formats that device kernels lack. */
+static enum rf_status check_format(const struct rf_method_info *info,
+                                   const struct rf_plan *plan,
+                                   struct rf_err *err)
+{
+    const struct rf_quant_format *format = plan->spec->infer.quantize;
+    return info->memory != RF_DEVICE_MEMORY || format == NULL ||
+                   format->id == RF_FP8_BLOCK128
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_CONFIG,
+                            "quantize %s: device kernels convert to "
+                            "fp8_block128 only, and method %s has weights in "
+                            "GPU memory; take that format, or a method in host "
+                            "memory",
+                            format->name, info->name);
+}
+
 /* Refuses encodings of changes where nothing encodes them. */
 static enum rf_status check_encoding(const struct rf_method_info *info,
                                      const struct rf_plan *plan,
@@ -125,7 +142,8 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
                           info->name);
     }
     status = check_casts(info, plan, err);
-    RF_THEN(status, rf_quantize_check(plan, err));
+    RF_THEN(status, check_format(info, plan, err));
+    RF_THEN(status, rf_quantize_check(plan, NULL, err));
     RF_THEN(status, rf_update_check(plan, err));
     RF_THEN(status, check_encoding(info, plan, err));
     RF_THEN(status, check_crossing(info, plan, node_names, err));

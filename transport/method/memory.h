@@ -102,14 +102,19 @@ struct rf_memory_ops {
     void (*buffer_free)(void *buffer); /* NULL is fine */
     /* Quantising after each iteration, from where pieces arrive into `result`
      * of what->result: create allocates everything and borrows `what` and
-     * `result`; run computes and waits for the result. *ns is the time taken,
-     * by device events or by the host's clock. */
+     * `result`; amax finds the largest magnitude of each of what->joined, as
+     * far as its elements are here; run, which takes that of all elements,
+     * computes and waits for the result. *ns is the time taken, by device
+     * events or by the host's clock. amax is NULL where memory has no format
+     * with a tensor scale (rf_method_check()). */
     enum rf_status (*quantizer_create)(const struct rf_content_job *arrived,
                                        const struct rf_quantize *what,
                                        const struct rf_arena *result,
                                        void **out, struct rf_err *err);
-    enum rf_status (*quantizer_run)(void *quantizer, int64_t *ns,
-                                    struct rf_err *err);
+    enum rf_status (*quantizer_amax)(void *quantizer, float *amax,
+                                     struct rf_err *err);
+    enum rf_status (*quantizer_run)(void *quantizer, const float *amax,
+                                    int64_t *ns, struct rf_err *err);
     void (*quantizer_destroy)(void *quantizer); /* NULL is fine */
     /* Bytes now in use by this process, and bytes free on the device or
      * node. */

@@ -148,6 +148,7 @@ const struct rf_memory_ops rf_memory_host = {
     .buffer_alloc = host_buffer_alloc,
     .buffer_free = free,
     .quantizer_create = rf_quantizer_create,
+    .quantizer_amax = rf_quantizer_amax,
     .quantizer_run = rf_quantizer_run,
     .quantizer_destroy = rf_quantizer_destroy,
     .usage = host_usage,

@@ -1,5 +1,5 @@
 /*
- * Block-scaled fp8 on the processor. See quantize.h.
+ * Quantised weights on the processor. See quantize.h.
  *
  * Verification does not use what arrived: it quantises the content that the
  * iteration must have. A byte that was wrong before quantisation, but is hidden
@@ -7,80 +7,57 @@
  */
 #include "worker/content/quantize.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/fp8.h"
 #include "common/mem.h"
 #include "planner/layout/box.h"
 #include "worker/content/content.h"
+#include "worker/content/convert.h"
 
 #define ROW RF_DIM_TENSOR /* dimensions of a matrix in its box */
 #define COLUMN (RF_DIM_TENSOR + 1)
+#define BAND UINT64_C(128) /* rows that are verified together; whole blocks */
 
 struct quantizer {
+    const struct rf_plan *plan;
+    const struct rf_quant_format *format;
     const struct rf_quantize *what;
     uint8_t *result;
     struct source {
-        const uint8_t *at; /* first element of each part */
+        const uint8_t *at; /* first element of each matrix */
         uint64_t pitch;    /* bytes from row to row */
     } * sources;
 };
 
-static uint16_t load(const uint8_t *at)
+/* Whether a matrix has the tensor's scale beside those of blocks, or alone. */
+static bool has_block_scales(const struct rf_quant_format *format)
 {
-    uint16_t bits;
-    memcpy(&bits, at, sizeof(bits));
-    return bits;
+    return format->parts[1].rows != 0;
 }
 
-/* At most 128×128 elements; pitches in bytes. */
-struct scaled_block {
-    const uint8_t *src;
-    uint8_t *dst;
-    uint64_t src_pitch, dst_pitch, rows, columns;
-};
-
-/* Magnitudes compare like their bits. A NaN makes the whole block NaN, as on
- * devices. */
-static void quantize_block(const struct scaled_block *block, float *scale_inv)
+/* Names the element of a tensor that cannot be converted. `rows` are rows of
+ * the box from `top` on. */
+static enum rf_status refuse(const struct rf_plan *plan, uint32_t family,
+                             const struct rf_box *box, uint64_t top,
+                             const struct rf_convert_rows *rows,
+                             struct rf_err *err)
 {
-    union rf_float_bits amax = {.value = RF_FP8_AMAX_FLOOR};
-    float scale;
-    for (uint64_t r = 0; r < block->rows; r++) {
-        const uint8_t *src = block->src + r * block->src_pitch;
-        for (uint64_t c = 0; c < block->columns; c++) {
-            const uint32_t bits = load(src + 2 * c) & 0x7FFFu;
-            amax.bits = RF_MAX(amax.bits, bits << 16);
-        }
-    }
-    scale = RF_FP8_MAX / amax.value;
-    *scale_inv = amax.value / RF_FP8_MAX;
-    for (uint64_t r = 0; r < block->rows; r++) {
-        const uint8_t *src = block->src + r * block->src_pitch;
-        uint8_t *dst = block->dst + r * block->dst_pitch;
-        for (uint64_t c = 0; c < block->columns; c++) {
-            dst[c] = rf_f32_to_e4m3(rf_bf16_to_f32(load(src + 2 * c)) * scale);
-        }
-    }
-}
-
-/* Quantises one row of blocks. */
-static void quantize_band(const uint8_t *src, uint64_t pitch, uint64_t rows,
-                          uint64_t columns, uint8_t *dst, float *scales)
-{
-    for (uint64_t c = 0; c < columns; c += RF_FP8_BLOCK) {
-        const struct scaled_block block = {
-            .src = src + 2 * c,
-            .dst = dst + c,
-            .src_pitch = pitch,
-            .dst_pitch = columns,
-            .rows = rows,
-            .columns = RF_MIN(columns - c, (uint64_t)RF_FP8_BLOCK)};
-        quantize_block(&block, scales++);
-    }
+    char name[512];
+    uint64_t row = 0, column = 0;
+    rf_convert_not_finite(rows, &row, &column);
+    rf_family_tensor_name(
+        &plan->model->families[family], (uint32_t)box->start[RF_DIM_LAYER],
+        (uint32_t)box->start[RF_DIM_EXPERT], name, sizeof(name));
+    return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                      "quantize %s: element [%" PRIu64 ", %" PRIu64
+                      "] of %.300s is infinite or not a number; no scale fits",
+                      plan->spec->infer.quantize->name,
+                      box->start[ROW] + top + row, box->start[COLUMN] + column,
+                      name);
 }
 
 enum rf_status rf_quantizer_create(const struct rf_content_job *arrived,
@@ -92,39 +69,84 @@ enum rf_status rf_quantizer_create(const struct rf_content_job *arrived,
         rf_plan_layout(arrived->plan, RF_INFER, arrived->rank);
     struct quantizer *quantizer = rf_xcalloc(1, sizeof(*quantizer));
     (void)err;
+    quantizer->plan = arrived->plan;
+    quantizer->format = arrived->plan->spec->infer.quantize;
     quantizer->what = what;
     quantizer->result = result->base;
     quantizer->sources = rf_xcalloc(what->n, sizeof(*quantizer->sources));
     for (size_t i = 0; i < what->n; i++) {
-        const struct rf_piece *piece = &layout->pieces[what->sources[i]];
+        const struct rf_quantize_matrix *matrix = &what->matrices[i];
+        const struct rf_piece *piece = &layout->pieces[matrix->source];
         const struct rf_place place = rf_place_of(arrived, piece);
         quantizer->sources[i].at =
-            place.base + rf_box_offset(piece->box.start, 0, place.stride,
-                                       what->result.pieces[2 * i].box.start);
+            place.base +
+            rf_box_offset(piece->box.start, 0, place.stride, matrix->box.start);
         quantizer->sources[i].pitch = place.stride[RF_DIM_TENSOR];
     }
     *out = quantizer;
     return RF_OK;
 }
 
-enum rf_status rf_quantizer_run(void *opaque, int64_t *ns, struct rf_err *err)
+/* Matrix `i` as it arrived, and the place of its result. */
+static struct rf_convert_rows rows_of(const struct quantizer *quantizer,
+                                      size_t i)
+{
+    const struct rf_quantize *what = quantizer->what;
+    const struct rf_piece *parts =
+        &what->result.pieces[i * quantizer->format->n_parts];
+    return (struct rf_convert_rows){
+        .src = quantizer->sources[i].at,
+        .pitch = quantizer->sources[i].pitch,
+        .rows = what->matrices[i].box.extent[ROW],
+        .columns = what->matrices[i].box.extent[COLUMN],
+        .values = quantizer->result + parts[0].offset,
+        .scales = quantizer->result + parts[1].offset};
+}
+
+static enum rf_status refuse_matrix(const struct quantizer *quantizer, size_t i,
+                                    const struct rf_convert_rows *rows,
+                                    struct rf_err *err)
+{
+    const uint32_t number =
+        quantizer->what->result.pieces[i * quantizer->format->n_parts].family;
+    return refuse(quantizer->plan, number, &quantizer->what->matrices[i].box, 0,
+                  rows, err);
+}
+
+enum rf_status rf_quantizer_amax(void *opaque, float *amax, struct rf_err *err)
 {
     const struct quantizer *quantizer = opaque;
-    const int64_t before = rf_now_ns();
-    uint8_t *result = quantizer->result;
-    (void)err;
+    memset(amax, 0, quantizer->what->n_joined * sizeof(*amax));
     for (size_t i = 0; i < quantizer->what->n; i++) {
-        const struct rf_piece *values = &quantizer->what->result.pieces[2 * i];
-        const struct rf_piece *scales = values + 1;
-        const struct source *source = &quantizer->sources[i];
-        const uint64_t rows = values->box.extent[ROW];
-        const uint64_t columns = values->box.extent[COLUMN];
-        float *scale = (float *)(void *)(result + scales->offset);
-        for (uint64_t r = 0; r < rows; r += RF_FP8_BLOCK) {
-            quantize_band(source->at + r * source->pitch, source->pitch,
-                          RF_MIN(rows - r, (uint64_t)RF_FP8_BLOCK), columns,
-                          result + values->offset + r * columns, scale);
-            scale += scales->box.extent[COLUMN];
+        const struct rf_convert_rows rows = rows_of(quantizer, i);
+        float *most = &amax[quantizer->what->matrices[i].joined];
+        const float here = rf_convert_amax(&rows);
+        if (!isfinite(here)) {
+            return refuse_matrix(quantizer, i, &rows, err);
+        }
+        *most = RF_MAX(*most, here);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_quantizer_run(void *opaque, const float *amax, int64_t *ns,
+                                struct rf_err *err)
+{
+    const struct quantizer *quantizer = opaque;
+    const struct rf_quant_format *format = quantizer->format;
+    const struct rf_quantize *what = quantizer->what;
+    const int64_t before = rf_now_ns();
+    for (size_t i = 0; i < what->n; i++) {
+        const struct rf_piece *last =
+            &what->result.pieces[(i + 1) * format->n_parts - 1];
+        struct rf_convert_rows rows = rows_of(quantizer, i);
+        if (rf_quant_has_tensor_scale(format)) {
+            rows.amax = amax[what->matrices[i].joined];
+            const float scale = rf_convert_tensor_scale(format, rows.amax);
+            memcpy(quantizer->result + last->offset, &scale, sizeof(scale));
+        }
+        if (!rf_convert_run(format, &rows)) {
+            return refuse_matrix(quantizer, i, &rows, err);
         }
     }
     *ns = rf_now_ns() - before;
@@ -142,24 +164,27 @@ void rf_quantizer_destroy(void *opaque)
 
 /* --- Verification --- */
 
-struct block_verification {
+struct result_verification {
     const struct rf_content_job *job;
+    const struct rf_quant_format *format;
+    const struct rf_quantize *what;
     const struct rf_memory_ops *memory;
     struct rf_content *content;
     struct rf_verify_result *out;
 };
 
-/* Up to 128 rows of a matrix. */
+/* Up to BAND rows of a matrix. */
 struct band {
-    const struct rf_piece *pieces; /* of values and scales */
-    uint64_t row, rows;            /* of the former */
-    uint8_t *content;              /* bfloat16, rows × columns */
-    uint8_t *values;
-    float *scales;
+    const struct rf_quantize_matrix *matrix;
+    const struct rf_piece *parts;
+    uint64_t row, n;  /* of the matrix */
+    uint8_t *content; /* bfloat16, rows × columns */
+    float amax, tensor_scale;
+    uint8_t *values, *scales;
     void *found; /* room for values or scales */
 };
 
-/* Rows of one of a matrix's pieces. */
+/* Rows of one of a matrix's parts. */
 struct items {
     const struct rf_piece *piece;
     uint64_t row, n; /* the first row, elements */
@@ -168,7 +193,7 @@ struct items {
     const char *suffix;
 };
 
-static void note(const struct block_verification *v, const struct items *items,
+static void note(const struct result_verification *v, const struct items *items,
                  uint64_t at, const uint8_t *found)
 {
     const struct rf_box *box = &items->piece->box;
@@ -185,7 +210,7 @@ static void note(const struct block_verification *v, const struct items *items,
     memcpy(out->found, found + at * items->bytes, items->bytes);
 }
 
-static enum rf_status compare(const struct block_verification *v,
+static enum rf_status compare(const struct result_verification *v,
                               const struct items *items, void *found,
                               struct rf_err *err)
 {
@@ -205,55 +230,121 @@ static enum rf_status compare(const struct block_verification *v,
     return RF_OK;
 }
 
-/* Makes the band's expected values and scales. */
-static enum rf_status make_band(const struct block_verification *v,
-                                const struct band *band, struct rf_err *err)
+/* Reads `n` rows of a box in one tensor, from `top` on, as they must be. */
+static enum rf_status read_rows(const struct result_verification *v,
+                                uint32_t family, const struct rf_box *box,
+                                uint64_t top, uint64_t n, uint8_t *to,
+                                struct rf_err *err)
 {
-    const struct rf_piece *values = &band->pieces[0];
-    const struct rf_box *box = &values->box;
-    const uint64_t width =
-        v->job->plan->model->families[values->family].shape[1];
-    const uint64_t first = box->start[ROW] + band->row;
+    const uint64_t width = v->job->plan->model->families[family].shape[1];
+    const uint64_t first = box->start[ROW] + top;
     struct rf_content_span span = {
-        .family = values->family,
+        .family = family,
         .layer_index = (uint32_t)box->start[RF_DIM_LAYER],
         .expert = (uint32_t)box->start[RF_DIM_EXPERT],
         .count = box->extent[COLUMN],
-        .end = (first + band->rows) * width};
-    for (uint64_t r = 0; r < band->rows; r++) {
+        .end = (first + n) * width};
+    for (uint64_t r = 0; r < n; r++) {
         span.first = (first + r) * width + box->start[COLUMN];
-        RF_TRY(rf_content_read(v->content, &span,
-                               band->content + 2 * r * span.count, err));
+        RF_TRY(
+            rf_content_read(v->content, &span, to + 2 * r * span.count, err));
     }
-    quantize_band(band->content, 2 * span.count, band->rows, span.count,
-                  band->values, band->scales);
     return RF_OK;
 }
 
-static enum rf_status verify_band(const struct block_verification *v,
-                                  const struct band *band, struct rf_err *err)
+/* Raises *amax to the largest magnitude of a whole tensor. */
+static enum rf_status tensor_amax(const struct result_verification *v,
+                                  uint32_t family,
+                                  const struct rf_quantize_joined *joined,
+                                  float *amax, struct rf_err *err)
 {
-    const struct items values = {.piece = &band->pieces[0],
-                                 .row = band->row,
-                                 .n = band->rows *
-                                      band->pieces[0].box.extent[COLUMN],
-                                 .bytes = 1,
-                                 .expected = band->values,
-                                 .suffix = " (fp8)"};
-    const struct items scales = {.piece = &band->pieces[1],
-                                 .row = band->row / RF_FP8_BLOCK,
-                                 .n = band->pieces[1].box.extent[COLUMN],
-                                 .bytes = sizeof(float),
-                                 .expected = band->scales,
-                                 .suffix = " (scale_inv)"};
-    enum rf_status status = make_band(v, band, err);
-    RF_THEN(status, compare(v, &values, band->found, err));
-    RF_THEN(status, compare(v, &scales, band->found, err));
+    const struct rf_family *of = &v->job->plan->model->families[family];
+    struct rf_box box = rf_box_whole(of);
+    uint8_t *content = rf_xmalloc(2 * BAND * of->shape[1]);
+    enum rf_status status = RF_OK;
+    box.start[RF_DIM_LAYER] = joined->layer_index;
+    box.start[RF_DIM_EXPERT] = joined->expert;
+    for (uint64_t r = 0; status == RF_OK && r < of->shape[0]; r += BAND) {
+        const struct rf_convert_rows rows = {.src = content,
+                                             .pitch = 2 * of->shape[1],
+                                             .rows =
+                                                 RF_MIN(of->shape[0] - r, BAND),
+                                             .columns = of->shape[1]};
+        status = read_rows(v, family, &box, r, rows.rows, content, err);
+        if (status == RF_OK) {
+            const float here = rf_convert_amax(&rows);
+            *amax = RF_MAX(*amax, here);
+        }
+    }
+    free(content);
     return status;
 }
 
+/* The largest magnitude of all joined tensors, from their whole content. */
+static enum rf_status joined_amax(const struct result_verification *v,
+                                  const struct rf_quantize_joined *joined,
+                                  float *amax, struct rf_err *err)
+{
+    uint32_t families[RF_FAMILY_MAX_PARTS];
+    const uint32_t n = rf_quantize_joined_to(v->job->plan, joined, families);
+    *amax = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        RF_TRY(tensor_amax(v, families[i], joined, amax, err));
+    }
+    return RF_OK;
+}
+
+/* Makes the band's expected values and scales. */
+static enum rf_status make_band(const struct result_verification *v,
+                                const struct band *band, struct rf_err *err)
+{
+    const uint32_t family = band->parts[0].family;
+    const struct rf_box *box = &band->matrix->box;
+    const struct rf_convert_rows rows = {.src = band->content,
+                                         .pitch = 2 * box->extent[COLUMN],
+                                         .rows = band->n,
+                                         .columns = box->extent[COLUMN],
+                                         .values = band->values,
+                                         .scales = band->scales,
+                                         .amax = band->amax};
+    RF_TRY(read_rows(v, family, box, band->row, band->n, band->content, err));
+    return rf_convert_run(v->format, &rows)
+               ? RF_OK
+               : refuse(v->job->plan, family, box, band->row, &rows, err);
+}
+
+/* The band's rows of part `k`. */
+static struct items items_of(const struct result_verification *v,
+                             const struct band *band, uint32_t k,
+                             const void *expected)
+{
+    const struct rf_quant_part *part = &v->format->parts[k];
+    const struct rf_piece *piece = &band->parts[k];
+    return (struct items){.piece = piece,
+                          .row = band->row / part->rows,
+                          .n = rf_div_up(band->n, part->rows) *
+                               piece->box.extent[COLUMN],
+                          .bytes = rf_dtype_bytes(part->dtype),
+                          .expected = expected,
+                          .suffix = k == 0 ? " (quantised)" : part->suffix};
+}
+
+static enum rf_status verify_band(const struct result_verification *v,
+                                  const struct band *band, struct rf_err *err)
+{
+    struct items items;
+    RF_TRY(make_band(v, band, err));
+    items = items_of(v, band, 0, band->values);
+    RF_TRY(compare(v, &items, band->found, err));
+    if (has_block_scales(v->format)) {
+        items = items_of(v, band, 1, band->scales);
+        RF_TRY(compare(v, &items, band->found, err));
+    }
+    return RF_OK;
+}
+
 /* Gaps between pieces, which ascend, must still hold the poison. */
-static enum rf_status verify_gaps(const struct block_verification *v,
+static enum rf_status verify_gaps(const struct result_verification *v,
                                   const struct rf_rank_layout *result,
                                   struct rf_err *err)
 {
@@ -269,16 +360,53 @@ static enum rf_status verify_gaps(const struct block_verification *v,
     return status;
 }
 
-static enum rf_status verify_matrix(const struct block_verification *v,
+static enum rf_status verify_matrix(const struct result_verification *v,
                                     struct band *band, struct rf_err *err)
 {
-    const uint64_t rows = band->pieces->box.extent[ROW];
+    const uint64_t rows = band->matrix->box.extent[ROW];
+    const uint32_t last = v->format->n_parts - 1;
     enum rf_status status = RF_OK;
-    for (uint64_t r = 0; status == RF_OK && r < rows; r += RF_FP8_BLOCK) {
+    if (rf_quant_has_tensor_scale(v->format)) {
+        const struct items items = {.piece = &band->parts[last],
+                                    .n = 1,
+                                    .bytes = sizeof(band->tensor_scale),
+                                    .expected = &band->tensor_scale,
+                                    .suffix = v->format->parts[last].suffix};
+        band->tensor_scale = rf_convert_tensor_scale(v->format, band->amax);
+        status = compare(v, &items, band->found, err);
+    }
+    for (uint64_t r = 0; status == RF_OK && r < rows; r += BAND) {
         band->row = r;
-        band->rows = RF_MIN(rows - r, (uint64_t)RF_FP8_BLOCK);
+        band->n = RF_MIN(rows - r, BAND);
         status = verify_band(v, band, err);
     }
+    return status;
+}
+
+/* Verifies all matrices; `amax` is that of the joined tensors. */
+static enum rf_status verify_matrices(const struct result_verification *v,
+                                      const float *amax, struct rf_err *err)
+{
+    struct band band = {.row = 0};
+    uint64_t widest = 0;
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < v->what->n; i++) {
+        widest = RF_MAX(widest, v->what->matrices[i].box.extent[COLUMN]);
+    }
+    band.content = rf_xmalloc(widest * 2 * BAND);
+    band.values = rf_xmalloc(widest * BAND);
+    band.scales = rf_xmalloc(rf_align_up(widest, BAND) * BAND);
+    band.found = rf_xmalloc(rf_align_up(widest, BAND) * BAND);
+    for (size_t i = 0; status == RF_OK && i < v->what->n; i++) {
+        band.matrix = &v->what->matrices[i];
+        band.parts = &v->what->result.pieces[i * v->format->n_parts];
+        band.amax = v->what->n_joined > 0 ? amax[band.matrix->joined] : 0;
+        status = verify_matrix(v, &band, err);
+    }
+    free(band.content);
+    free(band.values);
+    free(band.scales);
+    free(band.found);
     return status;
 }
 
@@ -288,27 +416,19 @@ enum rf_status rf_quantizer_verify(const struct rf_content_job *job,
                                    struct rf_verify_result *out,
                                    struct rf_err *err)
 {
-    struct block_verification v = {.job = job, .memory = memory, .out = out};
-    struct band band = {.row = 0};
-    uint64_t widest = 0;
-    enum rf_status status = RF_OK;
-    RF_TRY(rf_content_create(job, NULL, &v.content, err));
-    for (size_t i = 0; i < what->n; i++) {
-        widest = RF_MAX(widest, what->result.pieces[2 * i].box.extent[COLUMN]);
+    struct result_verification v = {.job = job,
+                                    .format = job->plan->spec->infer.quantize,
+                                    .what = what,
+                                    .memory = memory,
+                                    .out = out};
+    float *amax = rf_xcalloc(what->n_joined, sizeof(*amax));
+    enum rf_status status = rf_content_create(job, NULL, &v.content, err);
+    for (size_t i = 0; status == RF_OK && i < what->n_joined; i++) {
+        status = joined_amax(&v, &what->joined[i], &amax[i], err);
     }
-    band.content = rf_xmalloc(widest * 2 * RF_FP8_BLOCK);
-    band.values = rf_xmalloc(widest * RF_FP8_BLOCK);
-    band.scales = rf_xcalloc(rf_div_up(widest, RF_FP8_BLOCK), sizeof(float));
-    band.found = rf_xmalloc(widest * RF_FP8_BLOCK);
-    for (size_t i = 0; status == RF_OK && i < what->n; i++) {
-        band.pieces = &what->result.pieces[2 * i];
-        status = verify_matrix(&v, &band, err);
-    }
+    RF_THEN(status, verify_matrices(&v, amax, err));
     RF_THEN(status, verify_gaps(&v, &what->result, err));
-    free(band.content);
-    free(band.values);
-    free(band.scales);
-    free(band.found);
+    free(amax);
     rf_content_destroy(v.content);
     return status;
 }

@@ -64,7 +64,7 @@ static struct rf_family family_of(const struct rf_content_job *job,
 {
     struct rf_family family;
     if (results != NULL) {
-        return rf_quantize_family(job->plan->model, number);
+        return rf_quantize_family(job->plan, number);
     }
     family = job->plan->model->families[number];
     family.dtype = rf_plan_form(job->plan, job->side, number).dtype;

@@ -3,8 +3,9 @@
  * attempt_prepare.c, the probes are in probe.c.
  *
  * Only "run" and "yardstick" are timed, and only from the end of the wait for
- * the common start until the method reports completion. Nothing is allocated in
- * between.
+ * the common start until the method reports completion and the weights are
+ * quantised. Nothing is allocated in between, but for the exchange of largest
+ * magnitudes.
  *
  * Test hooks (START "test", see docs/PROTOCOL.md) inject faults: a flipped
  * byte, a thread that hangs, a process that ends or prints too much.
@@ -339,6 +340,8 @@ static void report_times(struct rf_rank_attempt *attempt,
         .unpack_ns = times->unpack_ns,
         .sync_ns = times->sync_ns,
         .device_ns = attempt->module != NULL ? times->device_ns : RF_ABSENT_I64,
+        .quantize_ns = RF_ABSENT_I64,
+        .amax_ns = RF_ABSENT_I64,
         .sent_bytes = times->sent_bytes,
         .received_bytes = times->received_bytes,
         .link_sent_bytes =
@@ -355,7 +358,12 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
 {
     struct rf_trace *trace = attempt->method_env.trace;
     struct rf_phase_times times = {0};
+    const struct rf_rank_quantize quantize = {.env = &attempt->method_env,
+                                              .what = &attempt->quantize,
+                                              .quantizer = attempt->quantizer,
+                                              .amax = &attempt->amax};
     int64_t start_ns, moved_ns, end_ns, committed_ns = 0, quantized_ns = 0;
+    int64_t amax_ns = 0;
     enum rf_status status;
     if (attempt->delta != NULL) {
         rf_delta_codec_begin(attempt->delta, step->index + 2);
@@ -368,24 +376,24 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
         moved_ns += committed_ns;
         rf_delta_codec_took(attempt->delta, moved_ns - start_ns);
     }
-    if (status == RF_OK && attempt->quantizer != NULL) {
-        status = attempt->memory->quantizer_run(attempt->quantizer,
-                                                &quantized_ns, err);
-    }
+    RF_THEN(status,
+            rf_rank_quantize_run(&quantize, &quantized_ns, &amax_ns, err));
     end_ns = rf_now_ns();
     if (status != RF_OK) {
         return status;
-    }
-    if (trace != NULL && attempt->quantizer != NULL) {
-        const struct rf_trace_event event = {moved_ns, end_ns, 0, RF_NO_OP,
-                                             RF_TRACE_QUANTIZE};
-        rf_trace_add(trace, &event);
     }
     attempt->method->timing(attempt->state, &times);
     times.pack_ns += committed_ns;
     times.unpack_ns += quantized_ns;
     times.device_ns += quantized_ns;
+    times.sync_ns += amax_ns;
     report_times(attempt, trace, &times, start_ns, end_ns, answer);
+    if (attempt->quantizer != NULL) {
+        answer->ran->quantize_ns = quantized_ns;
+    }
+    if (attempt->amax.exchanged) {
+        answer->ran->amax_ns = amax_ns;
+    }
     answer->ran->resync =
         attempt->delta != NULL && rf_delta_codec_resynced(attempt->delta);
     return RF_OK;

@@ -5,6 +5,7 @@
 #include "transport/delta/delta_codec.h"
 #include "transport/method/module.h"
 #include "worker/rank/attempt.h"
+#include "worker/rank/rank_quantize.h"
 #include "worker/shared/start_task.h"
 
 struct rf_rank_attempt {
@@ -32,7 +33,8 @@ struct rf_rank_attempt {
     json_t *before,
         *after; /* update.from and .to, like rf_model.files; or NULL */
     void *quantizer;
-    int64_t deadline_ns; /* of the step's exchanges */
+    struct rf_rank_amax amax; /* for the scales of tensors */
+    int64_t deadline_ns;      /* of the step's exchanges */
     struct {
         bool done;      /* the sources hold it; refits do not change them */
         uint32_t index; /* iteration they were filled for */

@@ -377,6 +377,8 @@ static enum rf_status prepare_quantizer(struct rf_rank_attempt *attempt,
                                         struct rf_err *err)
 {
     const struct rf_content_job arrived = rf_rank_attempt_arrived(attempt, 0);
+    RF_TRY(rf_rank_amax_make(attempt->plan, &attempt->quantize, &attempt->amax,
+                             err));
     return attempt->quantize.n == 0
                ? RF_OK
                : attempt->memory->quantizer_create(&arrived, &attempt->quantize,
@@ -618,6 +620,7 @@ void rf_rank_attempt_release(struct rf_rank_attempt *attempt)
     rf_delta_zstd_close(attempt->zstd);
     json_decref(attempt->before);
     json_decref(attempt->after);
+    rf_rank_amax_free(&attempt->amax);
     rf_quantize_free(&attempt->quantize);
     rf_schedule_destroy(attempt->yardstick.schedule);
     rf_schedule_destroy(attempt->schedule);

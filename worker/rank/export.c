@@ -81,6 +81,14 @@ static enum rf_status write_run(const struct rf_staged_run *run,
     return RF_OK;
 }
 
+/* Of all ranks with the scale of a tensor, that with its first element writes
+ * it. */
+static bool is_first_of_tensor(const struct rf_quantize_matrix *matrix)
+{
+    return matrix->box.start[RF_DIM_TENSOR] == 0 &&
+           matrix->box.start[RF_DIM_TENSOR + 1] == 0;
+}
+
 /* Moves the blocks that this rank writes to the front; returns their number.
  * Of converted matrices it writes the results. */
 static size_t keep_own(const struct exporting *e,
@@ -90,17 +98,23 @@ static size_t keep_own(const struct exporting *e,
     const struct rf_plan *plan = e->env->plan;
     const struct rf_rank_layout *layout =
         rf_plan_layout(plan, RF_INFER, e->env->rank);
+    const struct rf_quant_format *format = plan->spec->infer.quantize;
+    const uint32_t n_parts = format != NULL ? format->n_parts : 0;
     size_t kept = 0;
     uint32_t last = RF_NONE;
     bool own = false;
     for (size_t i = 0; i < n; i++) {
         const struct rf_block *block = &blocks[i];
+        const struct rf_quantize_matrix *matrix =
+            results != NULL ? &results->matrices[block->piece / n_parts] : NULL;
         const struct rf_piece *piece =
-            &layout->pieces[results != NULL ? results->sources[block->piece / 2]
-                                            : block->piece];
+            &layout->pieces[matrix != NULL ? matrix->source : block->piece];
         if (block->piece != last) {
             last = block->piece;
-            own = rf_export_writes(plan, e->env->rank, piece);
+            own = rf_export_writes(plan, e->env->rank, piece) &&
+                  (matrix == NULL ||
+                   format->parts[block->piece % n_parts].rows > 0 ||
+                   is_first_of_tensor(matrix));
         }
         if (own && (results != NULL || e->job->quantize->n == 0 ||
                     !rf_quantize_converts(

@@ -138,8 +138,8 @@ LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 14)
         {"nccl", "{'tp': 4}", true, false, NULL},
         {"nccl", "{'tp': 4}", false, false,
          "no figures for copying in GPU memory on b; for GPU links out of a"},
-        {"host", "{'tp': 1, 'layout': 'hf', 'quantize': 'amax_448'}", true,
-         false, "infer.quantize"},
+        {"host", "{'tp': 1, 'layout': 'hf', 'quantize': true}", true, false,
+         "the time of quantize"},
     };
     AUTO_FREE char *text =
         rf_xasprintf("{'name': 's', 'train': {'tp': 2, 'pp': 2}, 'infer': %s}",

@@ -58,6 +58,12 @@ static json_t *objects(const struct rf_iteration_rank *ranks, size_t n)
             json_object_set_new(out, "device_ms",
                                 json_real((double)k->device_ns / 1e6));
         }
+        if (k->quantize_ns != RF_ITERATION_RANK_ABSENT) {
+            json_object_set_new(out, "quantize_ms",
+                                json_real((double)k->quantize_ns / 1e6));
+            json_object_set_new(out, "amax_ms",
+                                json_real((double)k->amax_ns / 1e6));
+        }
         json_object_set_new(out, "start_us",
                             json_real((double)k->start_ns / 1e3));
         json_object_set_new(out, "sent_bytes", json_integer(k->sent_bytes));
@@ -113,8 +119,9 @@ TEST(test_record_text_of_other_values_is_that_of_jansson)
 TEST(test_iteration_ranks_have_the_figures_of_their_fields)
 {
     const struct rf_iteration_rank ranks[2] = {
-        {90, 10, 20, 30, 5, 25, 80, 7, 1000, 2000},
-        {91, 11, 21, 31, 6, 22, RF_ITERATION_RANK_ABSENT, 8, 1001, 2001}};
+        {90, 10, 20, 30, 5, 25, 80, 15, 2, 7, 1000, 2000},
+        {91, 11, 21, 31, 6, 22, RF_ITERATION_RANK_ABSENT,
+         RF_ITERATION_RANK_ABSENT, RF_ITERATION_RANK_ABSENT, 8, 1001, 2001}};
     json_auto_t *made, *read;
     size_t n = 0;
     made = rf_iteration_ranks_json(ranks, 2);

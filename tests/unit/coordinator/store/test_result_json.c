@@ -162,7 +162,7 @@ TEST(test_results_iteration_takes_as_long_as_its_slowest_rank)
     ck_assert_int_eq(json_integer_at(rank, "received_bytes"), 203);
 }
 
-TEST(test_results_have_a_device_s_time_where_a_rank_reports_one)
+TEST(test_results_have_times_that_some_ranks_report)
 {
     AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     json_auto_t *record = record_of(attempt);
@@ -172,6 +172,12 @@ TEST(test_results_have_a_device_s_time_where_a_rank_reports_one)
     ck_assert_double_eq_tol(
         json_number_value(json_object_get(first, "device_ms")), 9, 1e-9);
     ck_assert_ptr_null(json_at(ranks, "[1].device_ms"));
+    ck_assert_ptr_null(json_at(ranks, "[0].quantize_ms"));
+    ck_assert_ptr_null(json_at(ranks, "[0].amax_ms"));
+    ck_assert_double_eq_tol(
+        json_number_value(json_at(ranks, "[1].quantize_ms")), 1.25, 1e-9);
+    ck_assert_double_eq_tol(json_number_value(json_at(ranks, "[1].amax_ms")),
+                            0.25, 1e-9);
 }
 
 TEST(test_results_summary_bound_and_efficiency_are_known)

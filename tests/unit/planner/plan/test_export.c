@@ -6,6 +6,7 @@
 
 #include "planner/layout/box.h"
 #include "tests/lib/planned.h"
+#include "tests/lib/quoted.h"
 #include "tests/unit/unit.h"
 
 #define MODEL                                                                  \
@@ -206,7 +207,7 @@ LOOP_TEST(test_export_has_values_and_scales_of_quantised_sides, 2)
     const char *dtype[2];
     uint32_t n, f = 0;
     make_model(&planned, cases[_i].model,
-               SCENARIO("'tp': 1, 'quantize': 'amax_448'"));
+               SCENARIO("'tp': 1, 'quantize': true"));
     n = planned.model->n_families;
     assert_ok(rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err),
               planned.err);
@@ -247,6 +248,79 @@ LOOP_TEST(test_export_has_values_and_scales_of_quantised_sides, 2)
                      "model.embed_tokens");
 }
 
+/* Of each format, what config.json says, beside the list of modules. */
+LOOP_TEST(test_export_says_how_engines_read_each_format, RF_QUANTS)
+{
+    static const struct {
+        const char *config, *list;
+    } wanted[] = {
+        {"{'quant_method': 'fp8', 'fmt': 'e4m3', 'activation_scheme': "
+         "'dynamic'}",
+         "modules_to_not_convert"},
+        {"{'quant_method': 'fp8', 'fmt': 'e4m3', 'activation_scheme': "
+         "'dynamic', 'weight_block_size': [128, 128]}",
+         "modules_to_not_convert"},
+        {"{'quant_method': 'fp8', 'fmt': 'e4m3', 'activation_scheme': "
+         "'dynamic', 'weight_block_size': [128, 128], 'scale_fmt': 'ue8m0'}",
+         "modules_to_not_convert"},
+        {"{'quant_method': 'modelopt', 'quant_algo': 'MXFP8', 'group_size': "
+         "32}",
+         "ignore"},
+        {"{'quant_method': 'modelopt', 'quant_algo': 'W4A16_NVFP4', "
+         "'group_size': 16}",
+         "ignore"}};
+    AUTO(planned) planned;
+    json_auto_t *config, *without = quoted_json("%s", wanted[_i].config);
+    char scenario[160];
+    snprintf(scenario, sizeof(scenario),
+             "{'name': 's', 'quantize': '%s', 'train': {'tp': 1}, 'infer': "
+             "{'layout': 'hf'}}",
+             rf_quant_names[_i]);
+    make(&planned, scenario);
+    config = rf_export_quantization(planned.plan);
+    ck_assert_str_eq(json_string_value(json_array_get(
+                         json_object_get(config, wanted[_i].list), 0)),
+                     "model.embed_tokens");
+    json_object_del(config, wanted[_i].list);
+    ck_assert(json_equal(config, without));
+}
+
+/* Three tensors for one, each behind the other, with one scale an expert. */
+TEST(test_export_has_a_scale_for_each_expert)
+{
+    AUTO(planned) planned;
+    struct rf_export *export;
+    json_auto_t *header;
+    json_int_t shape[3], at[2];
+    uint32_t f = 0, n;
+    make_model(&planned, STACKED,
+               "{'name': 's', 'quantize': 'fp8_tensor', 'train': {'tp': 1}, "
+               "'infer': {'layout': 'hf'}}");
+    n = planned.model->n_families;
+    assert_ok(rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err),
+              planned.err);
+    header = json_loadb(export->files[0].head + 8,
+                        export->files[0].head_bytes - 8, 0, NULL);
+    ck_assert_int_eq(
+        json_unpack(json_object_get(
+                        header, "model.layers.1.mlp.experts.down_proj_scale"),
+                    "{s:[I, I], s:[I, I]}", "shape", &shape[0], &shape[1],
+                    "data_offsets", &at[0], &at[1]),
+        0);
+    ck_assert_int_eq(shape[0], 4);
+    ck_assert_int_eq(shape[1], 1);
+    ck_assert_int_eq(at[1] - at[0], 4 * 4);
+    while (strstr(planned.model->families[f].name, "experts.down_proj") ==
+               NULL ||
+           planned.model->families[f].ndim != 2) {
+        f++;
+    }
+    ck_assert_uint_eq(
+        rf_export_place_of(export, planned.plan, n + f, 1, 3).offset,
+        export->files[0].head_bytes + (uint64_t)at[0] + 3 * 4);
+    rf_export_destroy(export);
+}
+
 TEST(test_export_names_no_quantization_without_one)
 {
     AUTO(planned) planned;
@@ -264,7 +338,7 @@ TEST(test_export_of_scales_that_would_not_be_aligned_is_refused)
                "'num_attention_heads': 1, 'kv_channels': 64, "
                "'ffn_hidden_size': 65, 'vocab_size': 512, 'swiglu': true}}",
                "{'name': 's', 'train': {'tp': 1}, 'infer': {'layout': 'hf', "
-               "'tp': 1, 'quantize': 'amax_448'}}");
+               "'tp': 1, 'quantize': true}}");
     assert_fails(
         rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err),
         RF_ERR_UNSUPPORTED, planned.err, "would not be aligned");

@@ -32,7 +32,7 @@ TEST(test_quantize_takes_the_matrices_of_linear_layers)
     AUTO(planned) planned;
     struct rf_quantize all;
     uint64_t values = 0, scales = 0, end = 0;
-    make(&planned, MODEL, SCENARIO("'quantize': 'amax_448'"));
+    make(&planned, MODEL, SCENARIO("'quantize': true"));
     assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
               planned.err);
     ck_assert_uint_eq(all.n, 2 * 7); /* q k v o, gate up down; two layers */
@@ -42,7 +42,7 @@ TEST(test_quantize_takes_the_matrices_of_linear_layers)
             &planned.model->families[pieces->family];
         const uint64_t *of = pieces[0].box.extent, *by = pieces[1].box.extent;
         ck_assert_uint_eq(rf_plan_layout(planned.plan, RF_INFER, 0)
-                              ->pieces[all.sources[i]]
+                              ->pieces[all.matrices[i].source]
                               .family,
                           pieces->family);
         ck_assert_uint_eq(family->ndim, 2);
@@ -75,14 +75,14 @@ TEST(test_quantize_names_its_families)
     AUTO(planned) planned;
     const struct rf_model *model;
     uint32_t f = 0;
-    make(&planned, MODEL, SCENARIO("'quantize': 'amax_448'"));
+    make(&planned, MODEL, SCENARIO("'quantize': true"));
     model = planned.model;
     while (strstr(model->families[f].name, "down_proj") == NULL) {
         f++;
     }
     for (uint32_t scales = 0; scales < 2; scales++) {
         const struct rf_family family =
-            rf_quantize_family(model, f + scales * model->n_families);
+            rf_quantize_family(planned.plan, f + scales * model->n_families);
         char name[100];
         rf_family_tensor_name(&family, 1, 0, name, sizeof(name));
         ck_assert_str_eq(
@@ -94,6 +94,113 @@ TEST(test_quantize_names_its_families)
     }
 }
 
+/* What engines read of a matrix [256, 320]. */
+static const struct {
+    const char *format, *name;
+    enum rf_dtype dtype;
+    uint32_t ndim;
+    uint64_t shape[2];
+} parts[] = {
+    {"fp8_tensor", "weight", RF_F8_E4M3, 2, {256, 320}},
+    {"fp8_tensor", "weight_scale", RF_F32, 1, {1}},
+    {"fp8_block128", "weight", RF_F8_E4M3, 2, {256, 320}},
+    {"fp8_block128", "weight_scale_inv", RF_F32, 2, {2, 3}},
+    {"fp8_block128_ue8m0", "weight", RF_F8_E4M3, 2, {256, 320}},
+    {"fp8_block128_ue8m0", "weight_scale_inv", RF_F32, 2, {2, 3}},
+    {"mxfp8", "weight", RF_F8_E4M3, 2, {256, 320}},
+    {"mxfp8", "weight_scale", RF_U8, 2, {256, 10}},
+    {"nvfp4", "weight", RF_U8, 2, {256, 160}},
+    {"nvfp4", "weight_scale", RF_F8_E4M3, 2, {256, 20}},
+    {"nvfp4", "weight_scale_2", RF_F32, 1, {1}},
+};
+
+LOOP_TEST(test_quantize_makes_the_tensors_that_engines_read, RF_QUANTS)
+{
+    const struct rf_quant_format *format = &rf_quant_formats[_i];
+    AUTO(planned) planned;
+    struct rf_quantize all;
+    char scenario[160];
+    uint32_t f = 0, k = 0;
+    uint64_t bytes = 0;
+    snprintf(scenario, sizeof(scenario),
+             "{'name': 's', 'quantize': '%s', 'train': {'tp': 2}, 'infer': "
+             "{'layout': 'hf'}}",
+             format->name);
+    make(&planned, MODEL, scenario);
+    while (strstr(planned.model->families[f].name, "down_proj") == NULL) {
+        f++;
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
+        if (strcmp(parts[i].format, format->name) == 0) {
+            const struct rf_family family = rf_quantize_family(
+                planned.plan, f + k++ * planned.model->n_families);
+            char name[100];
+            rf_family_tensor_name(&family, 1, 0, name, sizeof(name));
+            ck_assert_str_eq(strrchr(name, '.') + 1, parts[i].name);
+            ck_assert_int_eq(family.dtype, parts[i].dtype);
+            ck_assert_uint_eq(family.ndim, parts[i].ndim);
+            for (uint32_t d = 0; d < family.ndim; d++) {
+                ck_assert_uint_eq(family.shape[d], parts[i].shape[d]);
+            }
+        }
+    }
+    ck_assert_uint_eq(k, format->n_parts);
+    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+              planned.err);
+    ck_assert_uint_eq(all.n, 2 * 7);
+    ck_assert_uint_eq(all.result.n_pieces, all.n * k);
+    ck_assert_uint_eq(all.result.arena_bytes,
+                      rf_quantize_bytes(planned.plan, 0));
+    for (uint32_t i = 0; i < planned.model->n_families * k; i++) {
+        const struct rf_family family = rf_quantize_family(planned.plan, i);
+        bytes +=
+            rf_quantize_share(
+                &planned.model->families[i % planned.model->n_families]) > 0
+                ? rf_family_elements(&family) * rf_dtype_bytes(family.dtype)
+                : 0;
+    }
+    ck_assert_uint_eq(all.value_bytes, bytes);
+    rf_quantize_free(&all);
+}
+
+/* One scale for q, k and v, one for gate and up; o and down have their own. Of
+ * two ranks neither holds such tensors whole. */
+LOOP_TEST(test_quantize_joins_what_engines_join, 2)
+{
+    const char *const layouts[] = {"'hf'", "'vllm', 'tp': 2"};
+    AUTO(planned) planned;
+    struct rf_quantize all;
+    char scenario[160];
+    bool exchanges = _i == 0;
+    snprintf(scenario, sizeof(scenario),
+             "{'name': 's', 'quantize': 'nvfp4', 'train': {'tp': 2}, 'infer': "
+             "{'layout': %s}}",
+             layouts[_i]);
+    make(&planned, MODEL, scenario);
+    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+              planned.err);
+    ck_assert_uint_eq(all.n, 2 * 7);
+    ck_assert_uint_eq(all.n_joined, 2 * 4);
+    for (size_t i = 0; i < all.n_joined; i++) {
+        uint32_t families[RF_FAMILY_MAX_PARTS], members = 0;
+        const uint32_t n =
+            rf_quantize_joined_to(planned.plan, &all.joined[i], families);
+        const char *name = planned.model->families[families[0]].name;
+        ck_assert_uint_eq(n, strstr(name, "self_attn.q_proj") != NULL ? 3
+                             : strstr(name, "gate_proj") != NULL      ? 2
+                                                                      : 1);
+        for (size_t m = 0; m < all.n; m++) {
+            members += all.matrices[m].joined == i;
+        }
+        ck_assert_uint_eq(members, n);
+        ck_assert_int_eq(all.joined[i].whole, _i == 0);
+    }
+    assert_ok(rf_quantize_check(planned.plan, &exchanges, &planned.err),
+              planned.err);
+    ck_assert_int_eq(exchanges, _i == 1);
+    rf_quantize_free(&all);
+}
+
 TEST(test_quantize_is_nothing_unless_asked_for)
 {
     AUTO(planned) planned;
@@ -103,26 +210,42 @@ TEST(test_quantize_is_nothing_unless_asked_for)
               planned.err);
     ck_assert_uint_eq(all.n, 0);
     ck_assert_uint_eq(all.result.arena_bytes, 0);
-    assert_ok(rf_quantize_check(planned.plan, &planned.err), planned.err);
+    assert_ok(rf_quantize_check(planned.plan, NULL, &planned.err), planned.err);
 }
 
 #define TENSOR(shape)                                                          \
     "{'tensor': {'name': 'w', 'shape': " shape ", 'dtype': 'bfloat16'}}"
-#define SPEC(words)                                                            \
-    "{'name': 's', 'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': ['R', " \
-    "'R']}, 'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': " words        \
-    ", 'quantize': 'amax_448'}}"
+#define SPEC(format, words)                                                    \
+    "{'name': 's', 'quantize': {'format': '" format                            \
+    "', 'at': 'receiver'}, 'train': {'layout': 'spec', 'mesh': [1, 4], "       \
+    "'spec': ['R', 'R']}, 'infer': {'layout': 'spec', 'mesh': [1, 4], "        \
+    "'spec': " words "}}"
+#define BLOCK "fp8_block128"
 
 /* Cuts are at multiples of a quarter of a dimension. */
 static const struct {
-    const char *model, *scenario, *refusal;
+    const char *model, *scenario, *refusal, *rule;
 } cuts[] = {
-    {TENSOR("[512, 100]"), SPEC("['S1', 'R']"), NULL},
-    {TENSOR("[100, 512]"), SPEC("['R', 'S1']"), NULL},
-    {TENSOR("[1024, 7]"), SPEC("['S1', 'R']"), NULL},
-    {TENSOR("[100, 100]"), SPEC("['R', 'R']"), NULL},
-    {TENSOR("[256, 128]"), SPEC("['S1', 'R']"), "rows 0 to 64"},
-    {TENSOR("[128, 768]"), SPEC("['R', 'S1']"), "columns 0 to 192"},
+    {TENSOR("[512, 100]"), SPEC(BLOCK, "['S1', 'R']"), NULL, NULL},
+    {TENSOR("[100, 512]"), SPEC(BLOCK, "['R', 'S1']"), NULL, NULL},
+    {TENSOR("[1024, 7]"), SPEC(BLOCK, "['S1', 'R']"), NULL, NULL},
+    {TENSOR("[100, 100]"), SPEC(BLOCK, "['R', 'R']"), NULL, NULL},
+    {TENSOR("[256, 128]"), SPEC(BLOCK, "['S1', 'R']"), "rows 0 to 64",
+     "multiples of 128"},
+    {TENSOR("[128, 768]"), SPEC(BLOCK "_ue8m0", "['R', 'S1']"),
+     "columns 0 to 192", "multiples of 128"},
+    {TENSOR("[12, 768]"), SPEC("mxfp8", "['R', 'S1']"), NULL, NULL},
+    {TENSOR("[12, 32]"), SPEC("mxfp8", "['S1', 'R']"), NULL, NULL},
+    {TENSOR("[12, 192]"), SPEC("mxfp8", "['R', 'S1']"), "columns 0 to 48",
+     "multiples of 32"},
+    {TENSOR("[12, 48]"), SPEC("mxfp8", "['S1', 'R']"), "have 48 elements",
+     "no multiple of 32"},
+    {TENSOR("[12, 192]"), SPEC("nvfp4", "['R', 'S1']"), NULL, NULL},
+    {TENSOR("[12, 96]"), SPEC("nvfp4", "['R', 'S1']"), "columns 0 to 24",
+     "multiples of 16"},
+    {TENSOR("[12, 40]"), SPEC("nvfp4", "['S1', 'R']"), "have 40 elements",
+     "no multiple of 16"},
+    {TENSOR("[12, 44]"), SPEC("fp8_tensor", "['R', 'S1']"), NULL, NULL},
 };
 
 LOOP_TEST(test_quantize_refuses_cuts_inside_blocks, RF_ARRAY_SIZE(cuts))
@@ -131,24 +254,40 @@ LOOP_TEST(test_quantize_refuses_cuts_inside_blocks, RF_ARRAY_SIZE(cuts))
     struct rf_err err;
     enum rf_status status;
     make(&planned, cuts[_i].model, cuts[_i].scenario);
-    status = rf_quantize_check(planned.plan, &err);
+    status = rf_quantize_check(planned.plan, NULL, &err);
     if (cuts[_i].refusal == NULL) {
         assert_ok(status, err);
     } else {
         ck_assert_int_eq(status, RF_ERR_CONFIG);
         assert_says(err.text, cuts[_i].refusal);
-        assert_says(err.text, "multiples of 128");
+        assert_says(err.text, cuts[_i].rule);
+        assert_says(err.text, "fp8_tensor");
     }
+}
+
+/* Experts of gpt-oss are [in, out] on disk. */
+TEST(test_quantize_refuses_blocks_along_rows_that_are_inputs)
+{
+    AUTO(planned) planned;
+    struct rf_err err;
+    make(&planned,
+         "{'config': {'model_type': 'gpt_oss', 'num_local_experts': 2, "
+         "'hidden_size': 128, 'intermediate_size': 128, 'num_hidden_layers': "
+         "1, 'num_attention_heads': 2, 'num_key_value_heads': 2, 'head_dim': "
+         "64, 'vocab_size': 128}}",
+         "{'name': 's', 'quantize': 'mxfp8', 'train': {}, 'infer': {'layout': "
+         "'hf'}}");
+    assert_fails(rf_quantize_check(planned.plan, NULL, &err), RF_ERR_CONFIG,
+                 err, "is stored as [in, out]");
 }
 
 TEST(test_quantize_needs_bfloat16)
 {
     AUTO(planned) planned;
     struct rf_err err;
-    make(&planned, MODEL,
-         SCENARIO("'dtype': 'float32', 'quantize': 'amax_448'"));
-    assert_fails(rf_quantize_check(planned.plan, &err), RF_ERR_CONFIG, err,
-                 "arrives as float32");
+    make(&planned, MODEL, SCENARIO("'dtype': 'float32', 'quantize': true"));
+    assert_fails(rf_quantize_check(planned.plan, NULL, &err), RF_ERR_CONFIG,
+                 err, "arrives as float32");
 }
 
 #define DELTA_NET                                                              \
@@ -252,8 +391,8 @@ TEST(test_quantize_splits_gated_delta_nets)
     struct rf_quantize all;
     make(&planned, "{'config': {" DELTA_NET "}}",
          "{'name': 's', 'train': {'tp': 1}, 'infer': {'layout': 'vllm', "
-         "'tp': 4, 'quantize': 'amax_448'}}");
-    assert_ok(rf_quantize_check(planned.plan, &planned.err), planned.err);
+         "'tp': 4, 'quantize': true}}");
+    assert_ok(rf_quantize_check(planned.plan, NULL, &planned.err), planned.err);
     assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
               planned.err);
     /* 3 layers with q k v (one tensor), z, out; 1 with q k v o; 4 MLPs */
@@ -272,10 +411,10 @@ TEST(test_quantize_covers_each_element_and_block_once)
     uint32_t n_families;
     make(&planned, "{'config': {" DELTA_NET "}}",
          "{'name': 's', 'train': {'tp': 1}, 'infer': {'layout': 'vllm', "
-         "'tp': 4, 'quantize': 'amax_448'}}");
+         "'tp': 4, 'quantize': true}}");
     n_families = planned.model->n_families;
     for (uint32_t f = 0; f < 2 * n_families; f++) {
-        const struct rf_family family = rf_quantize_family(planned.model, f);
+        const struct rf_family family = rf_quantize_family(planned.plan, f);
         struct rf_box boxes[64];
         uint64_t elements = 0;
         size_t n = 0;
@@ -309,7 +448,7 @@ TEST(test_quantize_results_that_overlap_are_found)
     AUTO(planned) planned;
     struct rf_quantize all;
     uint32_t items[64];
-    make(&planned, MODEL, SCENARIO("'quantize': 'amax_448'"));
+    make(&planned, MODEL, SCENARIO("'quantize': true"));
     ck_assert_uint_le(2 * planned.model->n_families, RF_ARRAY_SIZE(items));
     for (uint32_t f = 0; f < 2 * planned.model->n_families; f++) {
         items[f] = f < planned.model->n_families ? 1 : 4;
@@ -338,11 +477,11 @@ LOOP_TEST(test_quantize_refuses_lists_that_it_does_not_understand, 6)
              ", 'quantization_config': {'ignore': %s}}}",
              lists[_i]);
     make(&planned, model, SCENARIO("'tp': 1"));
-    assert_ok(rf_quantize_check(planned.plan, &planned.err), planned.err);
+    assert_ok(rf_quantize_check(planned.plan, NULL, &planned.err), planned.err);
     planned_free(&planned);
-    make(&planned, model, SCENARIO("'tp': 1, 'quantize': 'amax_448'"));
-    assert_fails(rf_quantize_check(planned.plan, &planned.err), RF_ERR_CONFIG,
-                 planned.err, "unsupported pattern");
+    make(&planned, model, SCENARIO("'tp': 1, 'quantize': true"));
+    assert_fails(rf_quantize_check(planned.plan, NULL, &planned.err),
+                 RF_ERR_CONFIG, planned.err, "unsupported pattern");
     planned_free(&planned);
 }
 
@@ -350,10 +489,9 @@ TEST(test_quantize_belongs_to_inference)
 {
     struct planned planned;
     ck_assert_int_eq(
-        planned_make(
-            &planned, MODEL,
-            "{'name': 's', 'train': {'quantize': 'amax_448'}, 'infer': {}}",
-            slots, 1),
+        planned_make(&planned, MODEL,
+                     "{'name': 's', 'train': {'quantize': true}, 'infer': {}}",
+                     slots, 1),
         RF_ERR_CONFIG);
     assert_says(planned.err.text, "belongs to \"infer\"");
 }

@@ -32,6 +32,39 @@ TEST(test_spec_defaults)
     ck_assert(!spec->infer.dp_given && !spec->infer.dtype_given);
 }
 
+/* Of all ways to write them, the scenario's object is the canonical one. */
+LOOP_TEST(test_spec_has_a_format_of_inference, 5)
+{
+    static const struct {
+        const char *text;
+        int format; /* -1: none */
+    } ways[] = {
+        {"'infer': {}", -1},
+        {"'infer': {'quantize': false}", -1},
+        {"'infer': {'quantize': true}", RF_FP8_BLOCK128},
+        {"'infer': {}, 'quantize': 'nvfp4'", RF_NVFP4},
+        {"'infer': {}, 'quantize': {'format': 'mxfp8', 'at': 'receiver'}",
+         RF_MXFP8},
+    };
+    AUTO(rf_spec) *spec = quoted_spec("'train': {}, %s", ways[_i].text);
+    const int wanted = ways[_i].format;
+    const struct rf_quant_format *found = spec->infer.quantize;
+    json_auto_t *written = rf_spec_to_json(spec, NULL);
+    const json_t *quantize = json_object_get(written, "quantize");
+    ck_assert_ptr_null(
+        json_object_get(json_object_get(written, "infer"), "quantize"));
+    if (wanted < 0) {
+        ck_assert_ptr_null(found);
+        ck_assert_ptr_null(quantize);
+    } else {
+        ck_assert_int_eq(found->id, wanted);
+        ck_assert_str_eq(json_string_value(json_object_get(quantize, "format")),
+                         rf_quant_names[wanted]);
+        ck_assert_str_eq(json_string_value(json_object_get(quantize, "at")),
+                         "receiver");
+    }
+}
+
 LOOP_TEST(test_spec_mode_synonyms, 5)
 {
     static const struct {
@@ -183,6 +216,8 @@ static const struct {
     {"'train': {'pp': 4, 'vpp': 2, 'num_layers_in_first_pipeline_stage': 2, "
      "'num_layers_in_last_pipeline_stage': 4}, 'infer': {'layout': 'hf'}"},
     {"'train': {'make_vocab_size_divisible_by': 0}, 'infer': {}"},
+    {"'train': {}, 'infer': {'quantize': true}"},
+    {"'train': {}, 'infer': {}, 'quantize': {'format': 'nvfp4'}"},
     {"'train': {'pp': 2, 'vpp': 2, 'pp_layers': [1, 2, 3, 0]}, 'infer': {}"},
 };
 
@@ -202,6 +237,7 @@ LOOP_TEST(test_spec_round_trips, RF_ARRAY_SIZE(whole))
     ck_assert_int_eq(again->infer.dp_given, spec->infer.dp_given);
     ck_assert_int_eq(again->strategy, spec->strategy);
     ck_assert_int_eq(again->cast_at_source, spec->cast_at_source);
+    ck_assert_ptr_eq(again->infer.quantize, spec->infer.quantize);
 }
 
 static void assert_nodes(const struct rf_side_spec *side, const char *expected)
@@ -260,7 +296,16 @@ static const struct {
     {SIDES ", 'modes': 1", "did you mean \"mode\"?"},
     {SIDES ", 'mode': 'both'", "$.mode: must be one of \"colocated\""},
     {SIDES ", 'mode': 'both'", ", not \"both\""},
-    {SIDES ", 'quantize': 'none'", "\"quantize\" belongs to \"infer\""},
+    {SIDES ", 'quantize': 'fp8'", "$.quantize: must be one of \"fp8_tensor\""},
+    {SIDES ", 'quantize': {}", "\"format\" is missing"},
+    {SIDES ", 'quantize': {'format': 'mxfp4'}", "did you mean \"mxfp8\"?"},
+    {SIDES ", 'quantize': {'format': 'mxfp8', 'at': 'sender'}",
+     "$.quantize.at: must be one of \"receiver\", not \"sender\""},
+    {"'train': {}, 'infer': {'quantize': true}, 'quantize': 'mxfp8'",
+     "stands beside infer.quantize"},
+    {"'train': {'quantize': true}, 'infer': {}", "belongs to \"infer\""},
+    {"'train': {}, 'infer': {'quantize': 'mxfp8'}",
+     "$.infer.quantize: must be one of \"none\""},
     {SIDES ", 'tp': 2", "\"tp\" belongs to \"train\" or \"infer\""},
     {TRAIN("'dtype': 'fp8'"), "\"fp8\"; known: float64"},
     {SIDES ", 'strategy': 'x'", "\"gather_broadcast\""},

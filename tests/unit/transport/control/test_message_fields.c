@@ -98,7 +98,7 @@ static const struct {
      "\"latency_us\": 3.5}, \"ran\": "
      "{\"start_ns\": -1, \"end_ns\": 2, \"ns\": 3, \"pack_ns\": 4, "
      "\"wire_ns\": 5, \"unpack_ns\": 6, \"sync_ns\": 7, \"device_ns\": 8, "
-     "\"sent_bytes\": 8, "
+     "\"quantize_ns\": 2, \"amax_ns\": 1, \"sent_bytes\": 8, "
      "\"received_bytes\": 9, \"link_sent_bytes\": 6, "
      "\"link_received_bytes\": 7, \"resync\": true}, \"verified\": "
      "{\"checked_bytes\": 1, "

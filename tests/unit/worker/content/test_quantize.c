@@ -1,12 +1,11 @@
-/* Quantising in host memory against the formula, element by element, and what
- * its verification must find. */
+/* Quantising in host memory, rank by rank: what its verification finds, how
+ * maxima of shards join, and what it refuses. test_convert.c has the formulas. */
 #include "worker/content/quantize.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fp8.h"
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/layout/box.h"
@@ -16,32 +15,37 @@
 #include "worker/content/memory_host.h"
 
 #define ITERATION 3u
+#define MAX_RANKS 2
 
-/* Whole, cut in rows and in columns, with blocks that are not full at the
- * edges. */
+/* Whole, cut in rows, in columns, and as an engine does, with blocks that are
+ * not full at the edges. */
 static const struct {
-    const char *model, *scenario;
+    const char *model, *sides;
     uint32_t ranks;
 } cases[] = {
-    {"{'tensor': {'name': 'w', 'shape': [200, 130], 'dtype': 'bfloat16'}}",
-     "{'name': 's', 'train': {'layout': 'hf'}, 'infer': {'layout': 'hf', "
-     "'quantize': 'amax_448'}}",
-     1},
-    {"{'tensor': {'name': 'w', 'shape': [256, 300], 'dtype': 'bfloat16'}}",
-     "{'name': 's', 'train': {'layout': 'hf'}, 'infer': {'layout': 'spec', "
-     "'mesh': [1, 2], 'spec': ['S1', 'R'], 'quantize': 'amax_448'}}",
+    {"{'tensor': {'name': 'w', 'shape': [200, 160], 'dtype': 'bfloat16'}}",
+     "'train': {'layout': 'hf'}, 'infer': {'layout': 'hf'}", 1},
+    {"{'tensor': {'name': 'w', 'shape': [256, 320], 'dtype': 'bfloat16'}}",
+     "'train': {'layout': 'hf'}, 'infer': {'layout': 'spec', 'mesh': [1, 2], "
+     "'spec': ['S1', 'R']}",
+     2},
+    {"{'tensor': {'name': 'w', 'shape': [200, 256], 'dtype': 'bfloat16'}}",
+     "'train': {'layout': 'hf'}, 'infer': {'layout': 'spec', 'mesh': [1, 2], "
+     "'spec': ['R', 'S1']}",
      2},
     {"{'megatron': {'num_layers': 2, 'hidden_size': 256, "
-     "'num_attention_heads': 2, 'ffn_hidden_size': 256, 'vocab_size': 128}}",
-     "{'name': 's', 'train': {'tp': 2}, 'infer': {'layout': 'vllm', 'tp': 2, "
-     "'quantize': 'amax_448'}}",
-     2},
+     "'num_attention_heads': 2, 'ffn_hidden_size': 256, 'vocab_size': 128, "
+     "'swiglu': true}}",
+     "'train': {'tp': 2}, 'infer': {'layout': 'vllm', 'tp': 2}", 2},
 };
 
 struct bench {
     struct worker_lab lab;
+    const struct rf_quant_format *format;
     struct rf_quantize what;
     struct rf_arena arrived, result;
+    void *quantizer;
+    float *amax; /* of what.joined */
     struct rf_err err;
 };
 
@@ -50,14 +54,17 @@ static void must(struct bench *bench, enum rf_status status)
     assert_ok(status, bench->err);
 }
 
-/* What a right refit leaves on `rank`, quantised. */
-static void open_bench(struct bench *bench, int index, uint32_t rank)
+/* What a right refit leaves on `rank`. */
+static void open_bench(struct bench *bench, int index, int format,
+                       uint32_t rank)
 {
     struct rf_content_job job;
-    void *quantizer = NULL;
-    int64_t ns = 0;
+    char scenario[400];
     memset(bench, 0, sizeof(*bench));
-    worker_lab_make(&bench->lab, cases[index].model, cases[index].scenario,
+    bench->format = &rf_quant_formats[format];
+    snprintf(scenario, sizeof(scenario), "{'name': 's', 'quantize': '%s', %s}",
+             bench->format->name, cases[index].sides);
+    worker_lab_make(&bench->lab, cases[index].model, scenario,
                     cases[index].ranks, 1);
     must(bench,
          rf_quantize_plan(bench->lab.plan, rank, &bench->what, &bench->err));
@@ -77,18 +84,51 @@ static void open_bench(struct bench *bench, int index, uint32_t rank)
     must(bench, rf_memory_host.poison(ITERATION, &bench->result, &bench->err));
     must(bench,
          rf_memory_host.quantizer_create(&job, &bench->what, &bench->result,
-                                         &quantizer, &bench->err));
-    must(bench, rf_memory_host.quantizer_run(quantizer, &ns, &bench->err));
-    ck_assert_int_gt(ns, 0);
-    rf_memory_host.quantizer_destroy(quantizer);
+                                         &bench->quantizer, &bench->err));
+    bench->amax = rf_xcalloc(bench->what.n_joined, sizeof(*bench->amax));
+    if (bench->what.n_joined > 0) {
+        must(bench, rf_memory_host.quantizer_amax(bench->quantizer, bench->amax,
+                                                  &bench->err));
+    }
 }
 
 static void close_bench(struct bench *bench)
 {
+    rf_memory_host.quantizer_destroy(bench->quantizer);
     rf_memory_host.free(&bench->arrived);
     rf_memory_host.free(&bench->result);
     rf_quantize_free(&bench->what);
     worker_lab_free(&bench->lab);
+    free(bench->amax);
+}
+
+static void run_bench(struct bench *bench)
+{
+    int64_t ns = 0;
+    must(bench, rf_memory_host.quantizer_run(bench->quantizer, bench->amax, &ns,
+                                             &bench->err));
+    ck_assert_int_gt(ns, 0);
+}
+
+/* What rf_rank_quantize_run() does with messages. */
+static void exchange(struct bench *a, struct bench *b)
+{
+    for (size_t i = 0; i < a->what.n_joined; i++) {
+        for (size_t k = 0; k < b->what.n_joined; k++) {
+            const struct rf_quantize_joined *x = &a->what.joined[i];
+            const struct rf_quantize_joined *y = &b->what.joined[k];
+            if (x->family == y->family && x->layer_index == y->layer_index &&
+                x->expert == y->expert) {
+                a->amax[i] = b->amax[k] = RF_MAX(a->amax[i], b->amax[k]);
+            }
+        }
+    }
+}
+
+static void quantised_bench(struct bench *bench, int index, uint32_t rank)
+{
+    open_bench(bench, index, RF_FP8_BLOCK128, rank);
+    run_bench(bench);
 }
 
 static void verify(struct bench *bench, uint32_t rank, uint64_t iteration,
@@ -104,68 +144,67 @@ static void verify(struct bench *bench, uint32_t rank, uint64_t iteration,
                                     &bench->err));
 }
 
-static float element(const struct bench *bench, uint32_t rank, size_t matrix,
-                     uint64_t row, uint64_t column)
-{
-    const struct rf_piece *piece =
-        &rf_plan_layout(bench->lab.plan, RF_INFER, rank)
-             ->pieces[bench->what.sources[matrix]];
-    const uint64_t *start = bench->what.result.pieces[2 * matrix].box.start;
-    uint16_t bits;
-    memcpy(&bits,
-           (const uint8_t *)bench->arrived.base +
-               rf_piece_offset(piece, start) + row * piece->stride[2] +
-               column * piece->stride[3],
-           sizeof(bits));
-    return rf_bf16_to_f32(bits);
-}
-
-/* One element and its block, as the formula reads. */
-static void check_element(const struct bench *bench, uint32_t rank,
-                          size_t matrix, uint64_t row, uint64_t column)
-{
-    const struct rf_piece *pieces = &bench->what.result.pieces[2 * matrix];
-    const uint64_t rows = pieces->box.extent[2];
-    const uint64_t columns = pieces->box.extent[3];
-    const uint8_t *result = bench->result.base;
-    const uint64_t top = row / 128 * 128, left = column / 128 * 128;
-    float amax = 1e-4f, scale_inv;
-    for (uint64_t r = top; r < RF_MIN(top + 128, rows); r++) {
-        for (uint64_t c = left; c < RF_MIN(left + 128, columns); c++) {
-            amax = fmaxf(amax, fabsf(element(bench, rank, matrix, r, c)));
-        }
-    }
-    memcpy(&scale_inv,
-           result + pieces[1].offset +
-               4 * (row / 128 * ((columns + 127) / 128) + column / 128),
-           4);
-    ck_assert_float_eq(scale_inv, amax / 448.0f);
-    ck_assert_uint_eq(result[pieces[0].offset + row * columns + column],
-                      rf_f32_to_e4m3(element(bench, rank, matrix, row, column) *
-                                     (448.0f / amax)));
-}
-
 LIMIT(60)
 
-LOOP_TEST(test_quantized_values_follow_the_formula, RF_ARRAY_SIZE(cases))
+#define N_CASES ((int)RF_ARRAY_SIZE(cases))
+
+LOOP_TEST(test_every_format_on_every_rank_is_verified, N_CASES *RF_QUANTS)
 {
-    for (uint32_t rank = 0; rank < cases[_i].ranks; rank++) {
-        struct bench bench;
-        struct rf_verify_result found;
-        open_bench(&bench, _i, rank);
-        for (size_t i = 0; i < bench.what.n; i++) {
-            const uint64_t *size = bench.what.result.pieces[2 * i].box.extent;
-            for (uint64_t r = 0; r < size[2]; r += 43) {
-                for (uint64_t c = 0; c < size[3]; c += 61) {
-                    check_element(&bench, rank, i, r, c);
-                }
-            }
-            check_element(&bench, rank, i, size[2] - 1, size[3] - 1);
-        }
-        verify(&bench, rank, ITERATION, &found);
-        ck_assert_uint_eq(found.mismatched_bytes, 0);
-        close_bench(&bench);
+    const int index = _i % N_CASES;
+    struct bench benches[MAX_RANKS] = {{.format = NULL}};
+    const uint32_t n = cases[index].ranks;
+    for (uint32_t r = 0; r < n; r++) {
+        open_bench(&benches[r], index, _i / N_CASES, r);
     }
+    exchange(&benches[0], &benches[n - 1]);
+    for (uint32_t r = 0; r < n; r++) {
+        struct rf_verify_result found;
+        run_bench(&benches[r]);
+        verify(&benches[r], r, ITERATION, &found);
+        ck_assert_uint_eq(found.mismatched_bytes, 0);
+        verify(&benches[r], r, ITERATION + 1, &found);
+        ck_assert_uint_gt(found.mismatched_bytes,
+                          benches[r].what.value_bytes / 2);
+    }
+    for (uint32_t r = 0; r < n; r++) {
+        close_bench(&benches[r]);
+    }
+}
+
+/* The largest element is in the second half. */
+LOOP_TEST(test_a_tensor_s_scale_from_a_part_of_it_is_wrong, 2)
+{
+    const int format = _i == 0 ? RF_FP8_TENSOR : RF_NVFP4;
+    struct bench bench;
+    struct rf_verify_result found;
+    open_bench(&bench, 1, format, 0);
+    ck_assert_uint_eq(bench.what.n_joined, 1);
+    ck_assert(!bench.what.joined[0].whole);
+    bench.amax[0] /= 2;
+    run_bench(&bench);
+    verify(&bench, 0, ITERATION, &found);
+    ck_assert_uint_gt(found.mismatched_bytes, 0);
+    ck_assert_str_eq(found.suffix, format == RF_NVFP4 ? "_scale_2" : "_scale");
+    close_bench(&bench);
+}
+
+LOOP_TEST(test_infinity_and_nan_are_named, RF_QUANTS * 2)
+{
+    const uint16_t bad = _i % 2 == 0 ? 0x7F80 : 0xFFC1;
+    struct bench bench;
+    enum rf_status status;
+    int64_t ns = 0;
+    open_bench(&bench, 1, _i / 2, 1); /* rows 128 to 256 of [256, 320] */
+    memcpy((uint8_t *)bench.arrived.base + 2 * (5 * 320 + 319), &bad,
+           sizeof(bad));
+    status = bench.what.n_joined > 0
+                 ? rf_memory_host.quantizer_amax(bench.quantizer, bench.amax,
+                                                 &bench.err)
+                 : rf_memory_host.quantizer_run(bench.quantizer, bench.amax,
+                                                &ns, &bench.err);
+    assert_fails(status, RF_ERR_UNSUPPORTED, bench.err,
+                 "element [133, 319] of w is infinite or not a number");
+    close_bench(&bench);
 }
 
 TEST(test_verification_finds_a_wrong_value_and_names_it)
@@ -173,14 +212,14 @@ TEST(test_verification_finds_a_wrong_value_and_names_it)
     struct bench bench;
     struct rf_verify_result found;
     uint8_t *at;
-    open_bench(&bench, 1, 1); /* rows 128 to 256 of [256, 300] */
+    quantised_bench(&bench, 1, 1); /* rows 128 to 256 of [256, 320] */
     at = (uint8_t *)bench.result.base + bench.what.result.pieces[0].offset;
-    at[5 * 300 + 299] ^= 1;
+    at[5 * 320 + 319] ^= 1;
     verify(&bench, 1, ITERATION, &found);
     ck_assert_uint_eq(found.mismatched_bytes, 1);
-    ck_assert_str_eq(found.suffix, " (fp8)");
+    ck_assert_str_eq(found.suffix, " (quantised)");
     ck_assert_uint_eq(found.index[0], 128 + 5);
-    ck_assert_uint_eq(found.index[1], 299);
+    ck_assert_uint_eq(found.index[1], 319);
     ck_assert_uint_eq(found.found[0], found.expected[0] ^ 1);
     close_bench(&bench);
 }
@@ -189,12 +228,12 @@ TEST(test_verification_finds_a_wrong_scale_and_names_it)
 {
     struct bench bench;
     struct rf_verify_result found;
-    open_bench(&bench, 1, 1);
+    quantised_bench(&bench, 1, 1);
     ((uint8_t *)
          bench.result.base)[bench.what.result.pieces[1].offset + 4 * 2] ^= 0x10;
     verify(&bench, 1, ITERATION, &found);
     ck_assert_uint_eq(found.mismatched_bytes, 1);
-    ck_assert_str_eq(found.suffix, " (scale_inv)");
+    ck_assert_str_eq(found.suffix, "_scale_inv");
     ck_assert_uint_eq(found.index[0], 1);
     ck_assert_uint_eq(found.index[1], 2);
     ck_assert_uint_eq(found.item_bytes, 4);
@@ -206,7 +245,7 @@ TEST(test_verification_finds_a_byte_written_between_parts)
     struct bench bench;
     struct rf_verify_result found;
     uint64_t at;
-    open_bench(&bench, 1, 1); /* 3 scales and then nothing */
+    quantised_bench(&bench, 1, 1); /* 3 scales and then nothing */
     at = bench.what.result.pieces[1].offset + 4 * 3;
     ((uint8_t *)bench.result.base)[at] ^= 1;
     verify(&bench, 1, ITERATION, &found);
@@ -214,15 +253,5 @@ TEST(test_verification_finds_a_byte_written_between_parts)
     ck_assert_uint_eq(found.family, RF_NONE);
     ck_assert_uint_eq(found.index[0], at);
     ck_assert_uint_eq(found.expected[0], rf_poison_byte(ITERATION));
-    close_bench(&bench);
-}
-
-TEST(test_result_of_another_round_is_wrong)
-{
-    struct bench bench;
-    struct rf_verify_result found;
-    open_bench(&bench, 0, 0);
-    verify(&bench, 0, ITERATION + 1, &found);
-    ck_assert_uint_gt(found.mismatched_bytes, 200 * 130 / 2);
     close_bench(&bench);
 }

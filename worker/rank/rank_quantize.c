@@ -1,0 +1,128 @@
+/* Quantising on a rank. See rank_quantize.h. */
+#include "worker/rank/rank_quantize.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/mem.h"
+
+enum rf_status rf_rank_amax_make(const struct rf_plan *plan,
+                                 const struct rf_quantize *what,
+                                 struct rf_rank_amax *amax, struct rf_err *err)
+{
+    const struct rf_quant_format *format = plan->spec->infer.quantize;
+    if (format == NULL || !rf_quant_has_tensor_scale(format)) {
+        return RF_OK;
+    }
+    RF_TRY(rf_quantize_check(plan, &amax->exchanged, err));
+    amax->of = rf_xcalloc(what->n_joined, sizeof(*amax->of));
+    amax->parts = rf_xcalloc(what->n_joined, sizeof(*amax->parts));
+    return RF_OK;
+}
+
+void rf_rank_amax_free(struct rf_rank_amax *amax)
+{
+    free(amax->of);
+    free(amax->parts);
+    *amax = (struct rf_rank_amax){.of = NULL};
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct rf_rank_amax_part *x = a;
+    const struct rf_quantize_joined *y = b;
+    return RF_THEN_BY(RF_COMPARE(x->family, y->family),
+                      RF_THEN_BY(RF_COMPARE(x->layer_index, y->layer_index),
+                                 RF_COMPARE(x->expert, y->expert)));
+}
+
+/* Raises this rank's magnitudes by those of another. */
+static enum rf_status take_parts(const struct rf_rank_quantize *quantize,
+                                 const struct rf_blob *blob, struct rf_err *err)
+{
+    const struct rf_quantize *what = quantize->what;
+    struct rf_rank_amax_part part;
+    for (size_t at = 0; at + sizeof(part) <= blob->size; at += sizeof(part)) {
+        const struct rf_quantize_joined *found;
+        memcpy(&part, (const uint8_t *)blob->data + at, sizeof(part));
+        found = bsearch(&part, what->joined, what->n_joined,
+                        sizeof(*what->joined), compare_parts);
+        if (!isfinite(part.amax)) {
+            return rf_err_set(err, RF_ERR_PROTOCOL,
+                              "a rank sent a largest magnitude that is not "
+                              "finite");
+        }
+        if (found != NULL) {
+            float *amax = &quantize->amax->of[found - what->joined];
+            *amax = RF_MAX(*amax, part.amax);
+        }
+    }
+    return RF_OK;
+}
+
+/* Each rank sends the magnitudes of tensors that it holds in part. */
+static enum rf_status exchange(const struct rf_rank_quantize *quantize,
+                               struct rf_err *err)
+{
+    const struct rf_method_env *env = quantize->env;
+    const struct rf_quantize *what = quantize->what;
+    struct rf_blob *all = NULL;
+    size_t n = 0;
+    enum rf_status status;
+    for (size_t i = 0; i < what->n_joined; i++) {
+        const struct rf_quantize_joined *joined = &what->joined[i];
+        if (!joined->whole) {
+            quantize->amax->parts[n++] = (struct rf_rank_amax_part){
+                joined->family, joined->layer_index, joined->expert,
+                quantize->amax->of[i]};
+        }
+    }
+    status = rf_share(env, quantize->amax->parts,
+                      n * sizeof(*quantize->amax->parts), &all, err);
+    for (uint32_t r = 0; status == RF_OK && r < env->plan->world->n_ranks;
+         r++) {
+        status = take_parts(quantize, &all[r], err);
+    }
+    rf_shared_free(env, &all);
+    return status;
+}
+
+/* Records time since *since_ns, which moves on to now. */
+static int64_t spent(const struct rf_rank_quantize *quantize,
+                     enum rf_trace_kind kind, int64_t *since_ns)
+{
+    const struct rf_trace_event event = {*since_ns, rf_now_ns(), 0, RF_NO_OP,
+                                         kind};
+    if (quantize->env->trace != NULL) {
+        rf_trace_add(quantize->env->trace, &event);
+    }
+    *since_ns = event.end_ns;
+    return event.end_ns - event.start_ns;
+}
+
+enum rf_status rf_rank_quantize_run(const struct rf_rank_quantize *quantize,
+                                    int64_t *ns, int64_t *amax_ns,
+                                    struct rf_err *err)
+{
+    const struct rf_memory_ops *memory = quantize->env->memory;
+    int64_t at_ns = rf_now_ns(), found_ns = 0;
+    *ns = *amax_ns = 0;
+    if (quantize->quantizer != NULL && quantize->amax->of != NULL) {
+        RF_TRY(memory->quantizer_amax(quantize->quantizer, quantize->amax->of,
+                                      err));
+        found_ns = spent(quantize, RF_TRACE_QUANTIZE, &at_ns);
+    }
+    if (quantize->amax->exchanged) {
+        RF_TRY(exchange(quantize, err));
+        *amax_ns = spent(quantize, RF_TRACE_WAIT, &at_ns);
+    }
+    if (quantize->quantizer != NULL) {
+        RF_TRY(memory->quantizer_run(quantize->quantizer, quantize->amax->of,
+                                     ns, err));
+        spent(quantize, RF_TRACE_QUANTIZE, &at_ns);
+        *ns += found_ns;
+    }
+    return RF_OK;
+}

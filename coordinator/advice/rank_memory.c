@@ -101,7 +101,8 @@ static double bytes_each(const struct rf_side_spec *side,
                          const struct rf_family *family)
 {
     const double bytes = rf_dtype_bytes(rf_side_dtype(side, family->dtype));
-    const double share = side->quantize != NULL ? rf_quantize_share(family) : 0;
+    const double share =
+        side->quantize != NULL ? rf_family_converted(family) : 0;
     const double small =
         share > 0 ? rf_quant_bytes_each(side->quantize) : bytes;
     return share * small + (1 - share) * bytes;

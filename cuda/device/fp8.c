@@ -129,7 +129,7 @@ enum rf_status rf_fp8_quantizer_create(const struct rf_content_job *arrived,
                                        void **out, struct rf_err *err)
 {
     const struct rf_rank_layout *layout =
-        rf_plan_layout(arrived->plan, RF_INFER, arrived->rank);
+        rf_plan_layout(arrived->plan, arrived->side, arrived->rank);
     struct rf_fp8_matrix *matrices = rf_xcalloc(what->n, sizeof(*matrices));
     unsigned char *to = result->base;
     enum rf_status status;

@@ -107,6 +107,14 @@ static int compare_pieces(const void *a, const void *b)
                       rf_box_compare(&x->box, &y->box));
 }
 
+void rf_layout_sort(struct rf_rank_layout *layout)
+{
+    if (layout->n_pieces > 0) {
+        qsort(layout->pieces, layout->n_pieces, sizeof(*layout->pieces),
+              compare_pieces);
+    }
+}
+
 static enum rf_status make_layout(struct rf_layout_build *build,
                                   const struct rf_layout_ops *ops,
                                   struct rf_rank_layout *out,
@@ -121,11 +129,8 @@ static enum rf_status make_layout(struct rf_layout_build *build,
         free(build->out.params);
         return status;
     }
-    if (build->out.n_pieces > 0) {
-        qsort(build->out.pieces, build->out.n_pieces,
-              sizeof(*build->out.pieces), compare_pieces);
-    }
     *out = build->out;
+    rf_layout_sort(out);
     return RF_OK;
 }
 

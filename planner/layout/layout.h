@@ -35,6 +35,9 @@ void rf_layouts_free(struct rf_layouts *layouts);
  * put into one parameter with it; itself, if it has a parameter of its own. */
 void rf_layout_joined(const struct rf_model *model, uint32_t *first);
 
+/* Sorts the pieces of a rank by family, then box. */
+void rf_layout_sort(struct rf_rank_layout *layout);
+
 /* The properties of a layout, see layout_rules.h. */
 const struct rf_layout_ops *rf_layout_ops_of(enum rf_layout_kind kind);
 

@@ -12,6 +12,27 @@ bool rf_family_is_quantized(const struct rf_family *family)
     return family->quantized && family->ndim == 2;
 }
 
+bool rf_family_converts(const struct rf_family *family, uint32_t layer_index,
+                        uint32_t expert)
+{
+    const size_t at = (size_t)layer_index * family->n_experts + expert;
+    return rf_family_is_quantized(family) &&
+           (family->left_as_it_is == NULL || !family->left_as_it_is[at]);
+}
+
+double rf_family_converted(const struct rf_family *family)
+{
+    const size_t n = (size_t)family->n_layers * family->n_experts;
+    size_t left = 0;
+    if (!rf_family_is_quantized(family)) {
+        return 0;
+    }
+    for (size_t i = 0; family->left_as_it_is != NULL && i < n; i++) {
+        left += family->left_as_it_is[i];
+    }
+    return 1 - (double)left / (double)n;
+}
+
 void rf_family_free(struct rf_family *family)
 {
     free(family->name);

@@ -161,6 +161,8 @@ struct rf_family {
     bool quantized;       /* "quantize" converts it, except ... */
     bool *left_as_it_is;  /* ... what the checkpoint's own list names: n_experts
                              entries per layer; NULL: no exception */
+    bool is_result;       /* of such a conversion (plan/converted.h): its dtype
+                             is the same on both sides */
     enum rf_component component; /* the component it belongs to */
     uint32_t whole_in; /* layouts that do not divide it, whatever its roles:
                           bits of enum rf_layout_kind */
@@ -211,8 +213,12 @@ struct rf_model {
                              pattern */
 };
 
-/* Whether "quantize" converts tensors of the family: matrices only. */
+/* Whether "quantize" converts tensors of the family: matrices only; one of its
+ * tensors; and the converted share of them, 0 to 1. */
 bool rf_family_is_quantized(const struct rf_family *family);
+bool rf_family_converts(const struct rf_family *family, uint32_t layer_index,
+                        uint32_t expert);
+double rf_family_converted(const struct rf_family *family);
 
 /* Frees the members of a family, not the struct. */
 void rf_family_free(struct rf_family *family);

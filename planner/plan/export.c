@@ -51,16 +51,15 @@ static uint32_t stored_as(const struct rf_plan *plan,
                           const struct exported_tensor *tensor,
                           struct rf_family out[RF_QUANT_PARTS])
 {
-    const struct rf_quant_format *format = plan->spec->infer.quantize;
-    const struct rf_model *model = plan->model;
-    const struct rf_family *family = &model->families[tensor->family];
-    if (format != NULL &&
-        rf_quantize_converts(family, tensor->layer, tensor->expert)) {
-        for (uint32_t k = 0; k < format->n_parts; k++) {
-            out[k] = rf_quantize_family(plan,
-                                        k * model->n_families + tensor->family);
+    const struct rf_converted *converted = plan->converted;
+    const struct rf_family *family = &plan->model->families[tensor->family];
+    if (converted != NULL &&
+        rf_family_converts(family, tensor->layer, tensor->expert)) {
+        for (uint32_t k = 0; k < converted->format->n_parts; k++) {
+            out[k] = converted->model.families[rf_converted_number(
+                converted, tensor->family, k)];
         }
-        return format->n_parts;
+        return converted->format->n_parts;
     }
     out[0] = *family;
     out[0].dtype = rf_plan_form(plan, RF_INFER, tensor->family).dtype;
@@ -220,10 +219,11 @@ static struct rf_box *boxes_of(const struct rf_plan *plan, uint32_t family,
 static enum rf_status check_alignment(const struct rf_plan *plan, uint32_t f,
                                       struct rf_err *err)
 {
-    const struct rf_quant_format *format = plan->spec->infer.quantize;
+    const struct rf_converted *converted = plan->converted;
+    const struct rf_quant_format *format = converted->format;
     for (uint32_t k = 0; k < format->n_parts; k++) {
         const struct rf_family part =
-            rf_quantize_family(plan, k * plan->model->n_families + f);
+            converted->model.families[rf_converted_number(converted, f, k)];
         const bool last =
             k + 1 == format->n_parts || format->parts[k + 1].dtype == RF_F32;
         if (last && tensor_bytes(&part) % sizeof(float) != 0) {
@@ -251,7 +251,7 @@ static enum rf_status check_family(const struct rf_plan *plan, uint32_t f,
         elements += rf_box_elements(&boxes[i]);
     }
     free(boxes);
-    if (plan->spec->infer.quantize != NULL && rf_family_is_quantized(family)) {
+    if (plan->converted != NULL && rf_family_is_quantized(family)) {
         RF_TRY(check_alignment(plan, f, err));
     }
     if (disjoint && elements == rf_family_elements(family)) {
@@ -308,9 +308,10 @@ bool rf_export_writes(const struct rf_plan *plan, uint32_t rank,
 
 /* --- All of it ------------------------------------------------------------ */
 
-enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
+enum rf_status rf_export_plan(const struct rf_plan *of, uint64_t file_bytes,
                               struct rf_export **out, struct rf_err *err)
 {
+    const struct rf_plan *plan = of->weights;
     struct rf_export *export;
     RF_TRY(check(plan, err));
     export = rf_xcalloc(1, sizeof(*export));
@@ -346,27 +347,29 @@ struct rf_export_place rf_export_place_of(const struct rf_export *export,
                                           uint32_t family, uint64_t layer,
                                           uint64_t expert)
 {
-    const uint32_t n = plan->model->n_families;
-    const struct exported_tensor tensor = {family % n, (uint32_t)layer,
+    const struct rf_converted_from from =
+        plan->converted != NULL ? plan->converted->from[family]
+                                : (struct rf_converted_from){family, 0};
+    const struct exported_tensor tensor = {from.family, (uint32_t)layer,
                                            (uint32_t)expert};
-    const struct rf_family *f = &plan->model->families[tensor.family];
+    const struct rf_family *f = &plan->weights->model->families[from.family];
     struct rf_family as[RF_QUANT_PARTS];
-    const uint32_t part = family / n;
     const size_t first =
         export->first[tensor.family] + (size_t)layer * tensors_of_layer(f);
     struct rf_export_place place =
         export->places[first + (f->stacked ? 0 : expert)];
-    stored_as(plan, &tensor, as);
-    for (uint32_t k = 0; k < part; k++) {
+    stored_as(plan->weights, &tensor, as);
+    for (uint32_t k = 0; k < from.part; k++) {
         place.offset += tensor_bytes(&as[k]);
     }
-    place.offset += f->stacked ? expert * expert_bytes(&as[part]) : 0;
+    place.offset += f->stacked ? expert * expert_bytes(&as[from.part]) : 0;
     return place;
 }
 
-json_t *rf_export_quantization(const struct rf_plan *plan)
+json_t *rf_export_quantization(const struct rf_plan *of)
 {
     static const char weight[] = ".weight";
+    const struct rf_plan *plan = of->weights;
     struct exported_tensor tensor = {.family = 0};
     const struct rf_quant_format *format = plan->spec->infer.quantize;
     json_t *modules, *config;
@@ -390,9 +393,9 @@ json_t *rf_export_quantization(const struct rf_plan *plan)
     return config;
 }
 
-char *rf_export_index(const struct rf_export *export,
-                      const struct rf_plan *plan)
+char *rf_export_index(const struct rf_export *export, const struct rf_plan *of)
 {
+    const struct rf_plan *plan = of->weights;
     struct exported_tensor tensor = {.family = 0};
     json_t *map = json_object(), *index;
     char *text;

@@ -43,7 +43,7 @@ enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
 void rf_export_destroy(struct rf_export *export); /* NULL is allowed */
 
 /* The place of an expert's first element, also in a tensor that holds all
- * experts. `family` may be one of rf_quantize_family(). */
+ * experts. With "quantize", `family` is one of plan->converted. */
 struct rf_export_place rf_export_place_of(const struct rf_export *export,
                                           const struct rf_plan *plan,
                                           uint32_t family, uint64_t layer,

@@ -19,7 +19,11 @@ void rf_plan_destroy(struct rf_plan *plan)
         free(plan->priv->match_elements);
         rf_assign_destroy(plan->priv->assign);
         rf_link_weights_free(&plan->priv->weights);
+        rf_plan_destroy(plan->priv->before);
         free(plan->priv);
+    }
+    if (plan->weights == plan) {
+        rf_converted_free(plan->converted);
     }
     free(plan);
 }
@@ -37,8 +41,11 @@ const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,
 struct rf_form rf_plan_form(const struct rf_plan *plan, enum rf_side side,
                             uint32_t family)
 {
-    return (struct rf_form){(uint8_t)rf_side_dtype(
-        &plan->spec->side[side], plan->model->families[family].dtype)};
+    const struct rf_family *of = &plan->model->families[family];
+    return (struct rf_form){
+        (uint8_t)(of->is_result
+                      ? of->dtype
+                      : rf_side_dtype(&plan->spec->side[side], of->dtype))};
 }
 
 struct rf_form rf_plan_wire(const struct rf_plan *plan, uint32_t family)

@@ -18,6 +18,7 @@
 
 #include "common/hash.h"
 #include "planner/layout/form.h"
+#include "planner/plan/converted.h"
 #include "planner/scenario/world.h"
 
 /* One box from one rank's training arena to one rank's inference arena. */
@@ -46,13 +47,19 @@ struct rf_plan_totals {
 };
 
 struct rf_plan {
-    const struct rf_model *model; /* borrowed, as are the next two */
+    const struct rf_model *model; /* of what moves; borrowed, as are the next
+                                     two */
     const struct rf_world *world;
     const struct rf_spec *spec;
     size_t n_transfers;           /* see planner/plan/plan_walk.h */
     struct rf_plan_totals totals; /* bytes at the destination's dtype */
     struct rf_hash digest;
     int64_t plan_ns;
+    struct rf_converted *converted; /* what "quantize" makes of the weights;
+                                       NULL: nothing */
+    /* The weights before conversion: their model and layouts, without
+     * transfers. The plan itself, unless what moves is already converted. */
+    const struct rf_plan *weights;
     struct rf_plan_private *priv;
 };
 

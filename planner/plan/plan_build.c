@@ -14,6 +14,7 @@
 #include "common/mem.h"
 #include "common/memory_info.h"
 #include "planner/layout/box.h"
+#include "planner/plan/plan_convert.h"
 #include "planner/plan/plan_internal.h"
 #include "planner/plan/plan_prove.h"
 
@@ -57,16 +58,25 @@ static void weigh_matches(struct plan_making *making)
     }
 }
 
-/* The layouts and shards of one side. */
-static enum rf_status prepare_side(const struct rf_plan *plan,
-                                   enum rf_side side, struct rf_shards *shards,
+static enum rf_status build_shards(const struct rf_plan *plan,
+                                   enum rf_side side, struct rf_shards *out,
                                    struct rf_err *err)
 {
-    struct rf_layouts *layouts = &plan->priv->layouts[side];
-    RF_TRY(rf_layouts_build(plan->model, plan->world, plan->spec, side, layouts,
-                            err));
-    return rf_shards_build(plan->model, plan->world, layouts, side, shards,
-                           err);
+    return rf_shards_build(plan->model, plan->world, &plan->priv->layouts[side],
+                           side, out, err);
+}
+
+/* The layouts of what moves. */
+static enum rf_status make_layouts(struct rf_plan *plan, struct rf_err *err)
+{
+    for (int side = 0; side < RF_SIDES; side++) {
+        RF_TRY(rf_layouts_build(plan->model, plan->world, plan->spec,
+                                (enum rf_side)side, &plan->priv->layouts[side],
+                                err));
+    }
+    return plan->converted != NULL && plan->spec->sender_quantizes
+               ? rf_plan_convert(plan, err)
+               : RF_OK;
 }
 
 static enum rf_status choose_sources(struct plan_making *making,
@@ -94,8 +104,9 @@ static enum rf_status choose_sources(struct plan_making *making,
 static enum rf_status prepare(struct plan_making *making, struct rf_err *err)
 {
     struct rf_plan_private *priv = making->plan->priv;
-    RF_TRY(prepare_side(making->plan, RF_TRAIN, &priv->source, err));
-    RF_TRY(prepare_side(making->plan, RF_INFER, &priv->target, err));
+    RF_TRY(make_layouts(making->plan, err));
+    RF_TRY(build_shards(making->plan, RF_TRAIN, &priv->source, err));
+    RF_TRY(build_shards(making->plan, RF_INFER, &priv->target, err));
     RF_TRY(rf_plan_prove_layouts(making->plan, err));
     rf_matches_build(&priv->source, &priv->target, &priv->matches);
     RF_TRY(rf_memory_admit(priv->matches.n *
@@ -286,6 +297,10 @@ enum rf_status rf_plan_build(const struct rf_model *model,
     plan->model = model;
     plan->world = world;
     plan->spec = spec;
+    plan->weights = plan;
+    plan->converted = spec->infer.quantize != NULL
+                          ? rf_converted_make(model, spec->infer.quantize)
+                          : NULL;
     plan->priv = rf_xcalloc(1, sizeof(*plan->priv));
     status = prepare(&making, err);
     free(making.match_bytes);

@@ -13,6 +13,8 @@ struct rf_plan_private {
                                        share */
     struct rf_link_weights weights; /* of links, with balance time */
     struct rf_assign *assign;
+    struct rf_plan *before; /* plan->weights, if that is another one; it then
+                               owns `converted` */
 };
 
 #endif

@@ -20,47 +20,14 @@ static const struct rf_quant_format *format_of(const struct rf_plan *plan)
     return plan->spec->infer.quantize;
 }
 
-/* The box of a matrix's part. */
-static struct rf_box part_box(const struct rf_quant_part *part,
-                              struct rf_box box)
+/* Bytes of a part of one of a piece's matrices. */
+static uint64_t part_bytes(const struct rf_quant_part *part,
+                           const struct rf_piece *piece)
 {
-    const uint32_t unit[] = {part->rows, part->columns};
-    for (uint32_t d = 0; d < RF_ARRAY_SIZE(unit); d++) {
-        uint64_t *start = &box.start[RF_DIM_TENSOR + d];
-        uint64_t *extent = &box.extent[RF_DIM_TENSOR + d];
-        if (unit[d] == 0) {
-            *start = 0;
-            *extent = 1;
-        } else {
-            *start /= unit[d];
-            *extent = rf_div_up(*extent, unit[d]);
-        }
-    }
-    return box;
-}
-
-struct rf_family rf_quantize_family(const struct rf_plan *plan, uint32_t number)
-{
-    const uint32_t n = plan->model->n_families;
-    const struct rf_quant_part *part = &format_of(plan)->parts[number / n];
-    struct rf_family family = plan->model->families[number % n];
-    const struct rf_box whole = rf_box_whole(&family);
-    const struct rf_box box = part_box(part, whole);
-    family.dtype = part->dtype;
-    family.suffix = part->suffix[0] != '\0' ? part->suffix : NULL;
-    family.ndim = part->rows > 0 ? family.ndim : 1;
-    for (uint32_t d = 0; d < family.ndim; d++) {
-        family.shape[d] = box.extent[RF_DIM_TENSOR + d];
-    }
-    return family;
-}
-
-bool rf_quantize_converts(const struct rf_family *family, uint32_t layer_index,
-                          uint32_t expert)
-{
-    const size_t at = (size_t)layer_index * family->n_experts + expert;
-    return rf_family_is_quantized(family) &&
-           (family->left_as_it_is == NULL || !family->left_as_it_is[at]);
+    struct rf_box box = piece->box;
+    box.extent[RF_DIM_LAYER] = box.extent[RF_DIM_EXPERT] = 1;
+    box = rf_converted_box(part, box);
+    return rf_box_elements(&box) * rf_dtype_bytes(part->dtype);
 }
 
 /* Tensors of a family in a box that are converted. */
@@ -76,41 +43,12 @@ static uint64_t count_converted(const struct rf_family *family,
     }
     for (uint64_t l = 0; l < box->extent[RF_DIM_LAYER]; l++) {
         for (uint64_t e = 0; e < box->extent[RF_DIM_EXPERT]; e++) {
-            n += rf_quantize_converts(
-                family, (uint32_t)(box->start[RF_DIM_LAYER] + l),
-                (uint32_t)(box->start[RF_DIM_EXPERT] + e));
+            n += rf_family_converts(family,
+                                    (uint32_t)(box->start[RF_DIM_LAYER] + l),
+                                    (uint32_t)(box->start[RF_DIM_EXPERT] + e));
         }
     }
     return n;
-}
-
-double rf_quantize_share(const struct rf_family *family)
-{
-    const struct rf_box whole = rf_box_whole(family);
-    return (double)count_converted(family, &whole) /
-           ((double)family->n_layers * family->n_experts);
-}
-
-uint64_t rf_quantize_bytes(const struct rf_plan *plan, uint32_t rank)
-{
-    const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, rank);
-    const struct rf_quant_format *format = format_of(plan);
-    uint64_t bytes = 0;
-    for (size_t i = 0; format != NULL && i < layout->n_pieces; i++) {
-        const struct rf_piece *piece = &layout->pieces[i];
-        const uint64_t converted =
-            count_converted(&plan->model->families[piece->family], &piece->box);
-        struct rf_box box = piece->box;
-        box.extent[RF_DIM_LAYER] = box.extent[RF_DIM_EXPERT] = 1;
-        for (uint32_t k = 0; converted > 0 && k < format->n_parts; k++) {
-            const struct rf_quant_part *part = &format->parts[k];
-            const struct rf_box of = part_box(part, box);
-            bytes += converted * rf_align_up(rf_box_elements(&of) *
-                                                 rf_dtype_bytes(part->dtype),
-                                             RF_PARAM_ALIGN);
-        }
-    }
-    return bytes;
 }
 
 /* Refuses matrices whose rows are no whole blocks, where the format has no
@@ -143,11 +81,12 @@ static enum rf_status check_rows(const struct rf_quant_format *format,
 
 /* Refuses a cut inside a block, whose largest magnitude no rank would know, and
  * matrices that do not lie row by row. */
-static enum rf_status check_cut(const struct rf_plan *plan, uint32_t rank,
+static enum rf_status check_cut(const struct rf_quantize_job *job,
                                 const struct rf_piece *piece,
                                 struct rf_err *err)
 {
     static const char *const names[] = {"rows", "columns"};
+    const struct rf_plan *plan = job->plan;
     const struct rf_family *family = &plan->model->families[piece->family];
     const struct rf_side_spec *side = &plan->spec->infer;
     RF_TRY(check_rows(side->quantize, family, err));
@@ -158,10 +97,11 @@ static enum rf_status check_cut(const struct rf_plan *plan, uint32_t rank,
             return rf_err_set(
                 err, RF_ERR_CONFIG,
                 "quantize %s: rank %" PRIu32 " holds %s %" PRIu64 " to %" PRIu64
-                " of %.200s; shards must end at multiples of %" PRIu64
+                " of %.200s (%s); shards must end at multiples of %" PRIu64
                 ", the block of one scale, or at the tensor's edge (%" PRIu64
                 "); try another layout, smaller sizes or fp8_tensor",
-                side->quantize->name, rank, names[d], start, end, family->name,
+                side->quantize->name, job->rank, names[d], start, end,
+                family->name, job->side == RF_TRAIN ? "train" : "infer",
                 rf_layout_grain(side, family, d), family->shape[d]);
         }
     }
@@ -169,7 +109,7 @@ static enum rf_status check_cut(const struct rf_plan *plan, uint32_t rank,
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
                           "quantize: %.200s is not row-major in the memory of "
                           "rank %" PRIu32,
-                          family->name, rank);
+                          family->name, job->rank);
     }
     return RF_OK;
 }
@@ -188,17 +128,15 @@ uint32_t rf_quantize_joined_to(const struct rf_plan *plan,
                                const struct rf_quantize_joined *joined,
                                uint32_t families[RF_FAMILY_MAX_PARTS])
 {
-    const struct rf_model *model = plan->model;
-    uint32_t *first = rf_xcalloc(model->n_families, sizeof(*first)), n = 0;
-    rf_layout_joined(model, first);
+    const struct rf_model *model = plan->weights->model;
+    uint32_t n = 0;
     for (uint32_t f = 0; f < model->n_families; f++) {
-        if (first[f] == joined->family &&
-            rf_quantize_converts(&model->families[f], joined->layer_index,
-                                 joined->expert)) {
+        if (plan->converted->joined[f] == joined->family &&
+            rf_family_converts(&model->families[f], joined->layer_index,
+                               joined->expert)) {
             families[n++] = f;
         }
     }
-    free(first);
     return n;
 }
 
@@ -213,17 +151,15 @@ static struct rf_quantize_joined joined_of(const struct rf_quantize_matrix *m,
 }
 
 /* Elements of all converted tensors that are joined. */
-static uint64_t joined_elements(const struct rf_model *model,
-                                const struct rf_quantize_joined *joined,
-                                const uint32_t *first)
+static uint64_t joined_elements(const struct rf_plan *plan,
+                                const struct rf_quantize_joined *joined)
 {
+    uint32_t families[RF_FAMILY_MAX_PARTS];
+    const uint32_t n = rf_quantize_joined_to(plan, joined, families);
     uint64_t elements = 0;
-    for (uint32_t f = 0; f < model->n_families; f++) {
-        const struct rf_family *family = &model->families[f];
-        if (first[f] == joined->family &&
-            rf_quantize_converts(family, joined->layer_index, joined->expert)) {
-            elements += rf_family_tensor_elements(family);
-        }
+    for (uint32_t i = 0; i < n; i++) {
+        elements +=
+            rf_family_tensor_elements(&plan->model->families[families[i]]);
     }
     return elements;
 }
@@ -232,10 +168,9 @@ static uint64_t joined_elements(const struct rf_model *model,
 static void join(const struct rf_plan *plan,
                  const struct rf_rank_layout *layout, struct rf_quantize *out)
 {
-    uint32_t *first = rf_xcalloc(plan->model->n_families, sizeof(*first));
+    const uint32_t *first = plan->converted->joined;
     uint64_t *held = rf_xcalloc(out->n, sizeof(*held));
     out->joined = rf_xcalloc(out->n, sizeof(*out->joined));
-    rf_layout_joined(plan->model, first);
     for (size_t i = 0; i < out->n; i++) {
         const struct rf_quantize_matrix *m = &out->matrices[i];
         out->joined[i] = joined_of(m, layout->pieces[m->source].family, first);
@@ -259,47 +194,118 @@ static void join(const struct rf_plan *plan,
     }
     for (size_t i = 0; i < out->n_joined; i++) {
         out->joined[i].whole =
-            held[i] == joined_elements(plan->model, &out->joined[i], first);
+            held[i] == joined_elements(plan, &out->joined[i]);
     }
     free(held);
-    free(first);
+}
+
+/* --- What stays as it is ---------------------------------------------------- */
+
+uint64_t rf_quantize_kept(const struct rf_plan *plan,
+                          const struct rf_rank_layout *layout,
+                          uint64_t *offsets)
+{
+    bool *keeps = rf_xcalloc(layout->n_params, sizeof(*keeps));
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < layout->n_pieces; i++) {
+        const struct rf_piece *piece = &layout->pieces[i];
+        keeps[piece->param] |=
+            rf_family_converted(&plan->model->families[piece->family]) == 0;
+    }
+    for (size_t p = 0; p < layout->n_params; p++) {
+        const struct rf_param *param = &layout->params[p];
+        if (offsets != NULL) {
+            offsets[p] = keeps[p] ? bytes : UINT64_MAX;
+        }
+        if (keeps[p]) {
+            bytes +=
+                param->n_instances * rf_align_up(param->bytes, RF_PARAM_ALIGN);
+        }
+    }
+    free(keeps);
+    return bytes;
+}
+
+uint64_t rf_quantize_bytes(const struct rf_plan *plan, uint32_t rank)
+{
+    const enum rf_side side = rf_quantize_side(plan);
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(plan->weights, side, rank);
+    uint64_t bytes = 0;
+    if (plan->converted == NULL) {
+        return 0;
+    }
+    if (plan != plan->weights) {
+        return layout->arena_bytes;
+    }
+    for (size_t i = 0; i < layout->n_pieces; i++) {
+        const struct rf_piece *piece = &layout->pieces[i];
+        const uint64_t n =
+            count_converted(&plan->model->families[piece->family], &piece->box);
+        for (uint32_t k = 0; n > 0 && k < plan->converted->format->n_parts;
+             k++) {
+            bytes +=
+                n * rf_align_up(
+                        part_bytes(&plan->converted->format->parts[k], piece),
+                        RF_PARAM_ALIGN);
+        }
+    }
+    return bytes;
 }
 
 /* --- The result ----------------------------------------------------------- */
 
-/* Appends part `k` of a matrix, in a parameter of its own, to the result. */
-static void add_part(const struct rf_plan *plan, uint32_t family_index,
-                     const struct rf_box *box, uint32_t k,
-                     struct rf_quantize *out)
+/* Sets the place of part `k` of the matrices of a piece: a parameter with an
+ * instance for each. */
+static void add_param(const struct rf_quantize_job *job,
+                      const struct rf_piece *from, uint32_t k,
+                      uint64_t instances, struct rf_quantize *out)
 {
-    const uint32_t number = k * plan->model->n_families + family_index;
-    const struct rf_family family = rf_quantize_family(plan, number);
-    const uint64_t item = rf_dtype_bytes(family.dtype);
+    const struct rf_converted *converted = job->plan->converted;
+    const struct rf_family *family =
+        &converted->model
+             .families[rf_converted_number(converted, from->family, k)];
+    const struct rf_quant_part *part = &converted->format->parts[k];
     struct rf_rank_layout *result = &out->result;
-    struct rf_param *param = &result->params[result->n_params];
+    struct rf_param *param = &result->params[result->n_params++];
+    *param = (struct rf_param){.bytes = part_bytes(part, from),
+                               .offset = result->arena_bytes,
+                               .n_instances = (uint32_t)instances};
+    snprintf(param->name, sizeof(param->name), "%s%s", family->name,
+             family->suffix != NULL ? family->suffix : "");
+    result->arena_bytes +=
+        instances * rf_align_up(param->bytes, RF_PARAM_ALIGN);
+    out->value_bytes += instances * param->bytes;
+}
+
+/* Part `k` of a matrix, whose instance is number `instance` of the parameter. */
+static void add_part(const struct rf_quantize_job *job,
+                     const struct rf_quantize_matrix *matrix, uint32_t family,
+                     uint32_t k, uint64_t instance, struct rf_quantize *out)
+{
+    const struct rf_quant_format *format = format_of(job->plan);
+    struct rf_rank_layout *result = &out->result;
+    const uint32_t param = (uint32_t)(result->n_params - format->n_parts + k);
+    const uint64_t item = rf_dtype_bytes(format->parts[k].dtype);
+    const uint64_t distance =
+        rf_align_up(result->params[param].bytes, RF_PARAM_ALIGN);
     struct rf_piece *piece = &result->pieces[result->n_pieces++];
-    *piece =
-        (struct rf_piece){.family = number,
-                          .param = (uint32_t)result->n_params++,
-                          .box = part_box(&format_of(plan)->parts[k], *box),
-                          .offset = result->arena_bytes};
-    *param = (struct rf_param){.bytes = rf_box_elements(&piece->box) * item,
-                               .offset = piece->offset,
-                               .n_instances = 1};
-    snprintf(param->name, sizeof(param->name), "%s%s", family.name,
-             family.suffix != NULL ? family.suffix : "");
+    *piece = (struct rf_piece){
+        .family = rf_converted_number(job->plan->converted, family, k),
+        .param = param,
+        .box = rf_converted_box(&format->parts[k], matrix->box),
+        .offset = result->params[param].offset + instance * distance};
     for (uint32_t d = RF_DIM_TENSOR; d < RF_BOX_DIMS; d++) {
         piece->stride[d] = rf_box_step(&piece->box, d) * item;
     }
-    piece->stride[RF_DIM_LAYER] = piece->stride[RF_DIM_EXPERT] =
-        rf_align_up(param->bytes, RF_PARAM_ALIGN);
-    result->arena_bytes += piece->stride[RF_DIM_LAYER];
-    out->value_bytes += param->bytes;
+    piece->stride[RF_DIM_EXPERT] = distance;
+    piece->stride[RF_DIM_LAYER] = distance;
 }
 
 /* Adds the matrix of a layer and an expert of piece `source`. */
-static void add_matrix(const struct rf_plan *plan, const struct rf_piece *piece,
-                       uint32_t source, uint64_t layer, uint64_t expert,
+static void add_matrix(const struct rf_quantize_job *job,
+                       const struct rf_piece *piece, uint32_t source,
+                       uint64_t layer, uint64_t expert, uint64_t instance,
                        struct rf_quantize *out)
 {
     struct rf_quantize_matrix *matrix = &out->matrices[out->n++];
@@ -307,80 +313,73 @@ static void add_matrix(const struct rf_plan *plan, const struct rf_piece *piece,
     matrix->box.start[RF_DIM_LAYER] = layer;
     matrix->box.start[RF_DIM_EXPERT] = expert;
     matrix->box.extent[RF_DIM_LAYER] = matrix->box.extent[RF_DIM_EXPERT] = 1;
-    for (uint32_t k = 0; k < format_of(plan)->n_parts; k++) {
-        add_part(plan, piece->family, &matrix->box, k, out);
+    for (uint32_t k = 0; k < format_of(job->plan)->n_parts; k++) {
+        add_part(job, matrix, piece->family, k, instance, out);
     }
 }
 
 /* Adds the matrices of a piece, if any. */
-static enum rf_status add_piece(const struct rf_plan *plan, uint32_t rank,
-                                uint32_t index, const struct rf_piece *piece,
-                                struct rf_quantize *out, struct rf_err *err)
+static enum rf_status add_piece(const struct rf_quantize_job *job,
+                                uint32_t index, struct rf_quantize *out,
+                                struct rf_err *err)
 {
-    const struct rf_family *family = &plan->model->families[piece->family];
+    const struct rf_piece *piece = &job->layout->pieces[index];
+    const struct rf_family *family = &job->plan->model->families[piece->family];
     const struct rf_box *box = &piece->box;
     const enum rf_dtype dtype =
-        rf_plan_form(plan, RF_INFER, piece->family).dtype;
-    const size_t before = out->n;
+        rf_plan_form(job->plan, job->side, piece->family).dtype;
+    const uint64_t instances = count_converted(family, box);
+    uint64_t instance = 0;
+    if (instances == 0) {
+        return RF_OK;
+    }
+    if (dtype != RF_BF16) {
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "quantize: %.200s %s %s, must be bfloat16 "
+            "(%s.dtype)",
+            family->name,
+            job->side == RF_TRAIN ? "is trained as" : "arrives as",
+            rf_dtype_name(dtype), job->side == RF_TRAIN ? "train" : "infer");
+    }
+    for (uint32_t k = 0; k < format_of(job->plan)->n_parts; k++) {
+        add_param(job, piece, k, instances, out);
+    }
     for (uint64_t l = box->start[0]; l < box->start[0] + box->extent[0]; l++) {
         for (uint64_t e = box->start[1]; e < box->start[1] + box->extent[1];
              e++) {
-            if (rf_quantize_converts(family, (uint32_t)l, (uint32_t)e)) {
-                add_matrix(plan, piece, index, l, e, out);
+            if (rf_family_converts(family, (uint32_t)l, (uint32_t)e)) {
+                add_matrix(job, piece, index, l, e, instance++, out);
             }
         }
     }
-    if (out->n > before && dtype != RF_BF16) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "quantize: %.200s arrives as %s, must be bfloat16 "
-                          "(infer.dtype)",
-                          family->name, rf_dtype_name(dtype));
-    }
-    return out->n > before ? check_cut(plan, rank, piece, err) : RF_OK;
+    return check_cut(job, piece, err);
 }
 
 /* Room for all matrices of a rank's pieces. */
-static void make_room(const struct rf_plan *plan,
-                      const struct rf_rank_layout *layout,
+static void make_room(const struct rf_quantize_job *job,
                       struct rf_quantize *out)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < layout->n_pieces; i++) {
-        const struct rf_piece *piece = &layout->pieces[i];
-        n +=
-            count_converted(&plan->model->families[piece->family], &piece->box);
+    const uint32_t n_parts = format_of(job->plan)->n_parts;
+    size_t n = 0, sources = 0;
+    for (size_t i = 0; i < job->layout->n_pieces; i++) {
+        const struct rf_piece *piece = &job->layout->pieces[i];
+        const uint64_t converted = count_converted(
+            &job->plan->model->families[piece->family], &piece->box);
+        n += converted;
+        sources += converted > 0;
     }
     out->matrices = rf_xcalloc(n, sizeof(*out->matrices));
-    n *= format_of(plan)->n_parts;
-    out->result.pieces = rf_xcalloc(n, sizeof(*out->result.pieces));
-    out->result.params = rf_xcalloc(n, sizeof(*out->result.params));
+    out->result.pieces = rf_xcalloc(n * n_parts, sizeof(*out->result.pieces));
+    out->result.params =
+        rf_xcalloc(sources * n_parts, sizeof(*out->result.params));
 }
 
-static enum rf_status prove(const struct rf_plan *plan,
-                            const struct rf_quantize *quantize,
-                            struct rf_err *err)
+static enum rf_status make(const struct rf_quantize_job *job,
+                           struct rf_quantize *out, struct rf_err *err)
 {
-    const uint32_t n = format_of(plan)->n_parts * plan->model->n_families;
-    uint32_t *items = rf_xcalloc(n, sizeof(*items));
-    enum rf_status status;
-    for (uint32_t f = 0; f < n; f++) {
-        items[f] = rf_dtype_bytes(rf_quantize_family(plan, f).dtype);
-    }
-    status = rf_plan_prove_layout(&quantize->result, items, err);
-    free(items);
-    return status;
-}
-
-enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
-                                struct rf_quantize *out, struct rf_err *err)
-{
-    const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, rank);
-    struct rf_quantize made = {.n = 0};
+    const struct rf_plan *plan = job->plan;
     enum rf_status status = RF_OK;
-    if (format_of(plan) == NULL) {
-        *out = made;
-        return RF_OK;
-    }
     if (plan->model->unclear_module != NULL) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "quantize: unsupported pattern \"%.200s\" in "
@@ -388,21 +387,55 @@ enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
                           "(?...), {...} and backslashes before letters",
                           plan->model->unclear_module);
     }
-    make_room(plan, layout, &made);
-    for (size_t i = 0; status == RF_OK && i < layout->n_pieces; i++) {
-        status =
-            add_piece(plan, rank, (uint32_t)i, &layout->pieces[i], &made, err);
+    make_room(job, out);
+    for (size_t i = 0; status == RF_OK && i < job->layout->n_pieces; i++) {
+        status = add_piece(job, (uint32_t)i, out, err);
     }
-    RF_THEN(status, prove(plan, &made, err));
     if (status == RF_OK && rf_quant_has_tensor_scale(format_of(plan))) {
-        join(plan, layout, &made);
+        join(plan, job->layout, out);
     }
+    return status;
+}
+
+enum rf_status rf_quantize_make(const struct rf_quantize_job *job,
+                                struct rf_quantize *out, struct rf_err *err)
+{
+    struct rf_quantize made = {.result.arena_bytes = job->from_byte};
+    uint32_t *items = rf_converted_items(job->plan->converted);
+    enum rf_status status = make(job, &made, err);
+    RF_THEN(status, rf_plan_prove_layout(&made.result, items, err));
+    free(items);
     if (status != RF_OK) {
         rf_quantize_free(&made);
         return status;
     }
     *out = made;
     return RF_OK;
+}
+
+enum rf_side rf_quantize_side(const struct rf_plan *plan)
+{
+    return plan->spec->sender_quantizes ? RF_TRAIN : RF_INFER;
+}
+
+enum rf_status rf_quantize_plan(const struct rf_plan *plan, enum rf_side side,
+                                uint32_t rank, struct rf_quantize *out,
+                                struct rf_err *err)
+{
+    struct rf_quantize_job job = {
+        .plan = plan->weights,
+        .side = side,
+        .rank = rank,
+        .layout = rf_plan_layout(plan->weights, side, rank)};
+    *out = (struct rf_quantize){.n = 0};
+    if (plan->converted == NULL ||
+        (plan == plan->weights && side == RF_TRAIN)) {
+        return RF_OK;
+    }
+    if (plan != plan->weights) {
+        job.from_byte = rf_quantize_kept(plan->weights, job.layout, NULL);
+    }
+    return rf_quantize_make(&job, out, err);
 }
 
 void rf_quantize_free(struct rf_quantize *quantize)
@@ -414,22 +447,33 @@ void rf_quantize_free(struct rf_quantize *quantize)
     memset(quantize, 0, sizeof(*quantize));
 }
 
+/* Whether a rank holds only some elements of tensors with one scale. */
+static bool holds_partly(const struct rf_quantize *quantize)
+{
+    size_t i = 0;
+    while (i < quantize->n_joined && quantize->joined[i].whole) {
+        i++;
+    }
+    return i < quantize->n_joined;
+}
+
 enum rf_status rf_quantize_check(const struct rf_plan *plan, bool *exchanges,
                                  struct rf_err *err)
 {
-    const struct rf_layouts *layouts = &plan->priv->layouts[RF_INFER];
+    const enum rf_side side = rf_quantize_side(plan);
+    const struct rf_layouts *layouts = &plan->weights->priv->layouts[side];
     bool *checked = rf_xcalloc(layouts->n_layouts, sizeof(*checked));
     bool partly = false;
     enum rf_status status = RF_OK;
-    for (uint32_t r = 0; status == RF_OK && r < plan->world->n_ranks; r++) {
-        const uint32_t index = plan->world->ranks[r].index[RF_INFER];
+    for (uint32_t i = 0; status == RF_OK && i < layouts->n_indices; i++) {
         struct rf_quantize all = {.n = 0};
-        if (index != RF_NONE && !checked[layouts->of_index[index]]) {
-            checked[layouts->of_index[index]] = true;
-            status = rf_quantize_plan(plan, r, &all, err);
-            for (size_t i = 0; i < all.n_joined; i++) {
-                partly |= !all.joined[i].whole;
-            }
+        if (!checked[layouts->of_index[i]]) {
+            checked[layouts->of_index[i]] = true;
+            status = rf_quantize_plan(plan, side, plan->world->rank_of[side][i],
+                                      &all, err);
+        }
+        if (status == RF_OK) {
+            partly |= holds_partly(&all);
             rf_quantize_free(&all);
         }
     }

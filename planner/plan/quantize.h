@@ -1,12 +1,13 @@
 /*
- * Quantising after a refit: weights arrive in bfloat16, and each inference rank
- * then converts its matrices to the format of "quantize"
- * (planner/model/quant_format.h). Pure.
+ * Quantising in a refit: the matrices that a rank converts from bfloat16 to the
+ * format of "quantize" (planner/model/quant_format.h), and the places of the
+ * results. Inference ranks convert what has arrived, or training ranks what
+ * they send. Pure.
  *
  * The model's table selects the matrices, by default those of linear layers.
  * Embeddings, the output head, routers, everything that is not a matrix, and
  * the tensors that the checkpoint's quantization_config leaves out stay as they
- * arrived. A block's scale needs the whole block, so shards are cut at the
+ * are. A block's scale needs the whole block, so shards are cut at the
  * grain (rf_layout_grain()): scales of blocks are whole and disjoint where
  * matrices are.
  *
@@ -21,16 +22,10 @@
 
 #include "planner/plan/plan.h"
 
-/* The family of results `number`, below n_parts · n_families: part k of family
- * f is k · n_families + f. Names end in the part's suffix, as engines read
- * them. The scenario must quantise. Borrows the model's memory. */
-struct rf_family rf_quantize_family(const struct rf_plan *plan,
-                                    uint32_t number);
-
 /* A rank's matrix: of a piece, one layer and expert. */
 struct rf_quantize_matrix {
-    struct rf_box box; /* of the arrived family */
-    uint32_t source;   /* the piece of the rank's layout */
+    struct rf_box box; /* of the family before conversion */
+    uint32_t source;   /* the piece of the rank's layout of weights */
     uint32_t joined;   /* index of its tensors below; 0 if there are none */
 };
 
@@ -42,8 +37,9 @@ struct rf_quantize_joined {
 };
 
 struct rf_quantize {
-    struct rf_rank_layout result; /* part k of matrix i is piece n_parts · i +
-                                     k, row-major */
+    /* Part k of matrix i is piece n_parts · i + k, row-major, a box of
+     * plan->converted. A parameter has a part of all matrices of a source. */
+    struct rf_rank_layout result;
     struct rf_quantize_matrix *matrices;
     size_t n;
     struct rf_quantize_joined *joined; /* ascending; none in formats without a
@@ -52,15 +48,40 @@ struct rf_quantize {
     uint64_t value_bytes; /* values and scales in the result */
 };
 
-/* The matrices of rank `rank`; none if the scenario does not quantise. Proves
- * that no byte of the result has two pieces.
+/* A rank's weights, and the byte from which results lie in their arena. */
+struct rf_quantize_job {
+    const struct rf_plan *plan; /* of the weights */
+    enum rf_side side;
+    uint32_t rank; /* for errors */
+    const struct rf_rank_layout *layout;
+    uint64_t from_byte;
+};
+
+/* The matrices of a layout. Proves that no byte of the result has two pieces.
  * RF_ERR_CONFIG with the tensor and the rule, such as that no cut divides a
  * block; RF_ERR_UNSUPPORTED if a matrix does not lie row by row.
  * rf_quantize_free() frees *out. */
-enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
+enum rf_status rf_quantize_make(const struct rf_quantize_job *job,
                                 struct rf_quantize *out,
                                 struct rf_err *err) RF_MUST_CHECK;
+
+/* The matrices of rank `rank` and their results: on the side that converts, in
+ * an arena of their own, or where senders convert on both sides, inside the
+ * arena of what moves. None on the training side of other plans. */
+enum rf_status rf_quantize_plan(const struct rf_plan *plan, enum rf_side side,
+                                uint32_t rank, struct rf_quantize *out,
+                                struct rf_err *err) RF_MUST_CHECK;
 void rf_quantize_free(struct rf_quantize *quantize);
+
+/* The side that converts. */
+enum rf_side rf_quantize_side(const struct rf_plan *plan);
+
+/* Where the parameters of a layout of weights lie without those that are
+ * converted; `offsets` (may be NULL) gets a place, or UINT64_MAX, for each.
+ * Returns their bytes. */
+uint64_t rf_quantize_kept(const struct rf_plan *plan,
+                          const struct rf_rank_layout *layout,
+                          uint64_t *offsets);
 
 /* The families joined to `family`, itself included, whose tensor of this layer
  * and expert is converted: at most RF_FAMILY_MAX_PARTS. Returns their number. */
@@ -68,19 +89,14 @@ uint32_t rf_quantize_joined_to(const struct rf_plan *plan,
                                const struct rf_quantize_joined *joined,
                                uint32_t families[RF_FAMILY_MAX_PARTS]);
 
-/* Bytes of that result, aligned. */
+/* Bytes that a rank needs beside the arenas of what moves: for results, or for
+ * the weights before conversion. */
 uint64_t rf_quantize_bytes(const struct rf_plan *plan, uint32_t rank);
 
-/* Checks that rf_quantize_plan() works for all layouts; keeps nothing.
- * *exchanges (may be NULL) is whether a rank holds only some elements of
- * tensors with one scale. */
+/* Checks that rf_quantize_plan() works for all layouts of the side that
+ * converts; keeps nothing. *exchanges (may be NULL) is whether a rank holds only
+ * some elements of tensors with one scale. */
 enum rf_status rf_quantize_check(const struct rf_plan *plan, bool *exchanges,
                                  struct rf_err *err) RF_MUST_CHECK;
-
-/* Whether "quantize" converts one of the family's tensors, and the converted
- * share of the family: 0 to 1. */
-bool rf_quantize_converts(const struct rf_family *family, uint32_t layer_index,
-                          uint32_t expert);
-double rf_quantize_share(const struct rf_family *family);
 
 #endif

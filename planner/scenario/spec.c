@@ -363,19 +363,17 @@ static enum rf_status read_quantize(const struct rf_jnode *node, void *out,
 {
     const struct rf_jnode quantize = rf_jnode_get(node, "quantize");
     struct rf_spec *spec = out;
-    (void)nodes;
     if (quantize.value != NULL && spec->infer.quantize != NULL) {
         return rf_jnode_fail(&quantize, err,
                              "stands beside infer.quantize, its short form: "
                              "keep one of them");
     }
-    return rf_quantize_spec_read(&quantize, &spec->infer.quantize, err);
+    return rf_quantize_spec_read(&quantize, spec, nodes, err);
 }
 
 static json_t *write_quantize(const void *in, const struct rf_spec_nodes *nodes)
 {
-    (void)nodes;
-    return rf_quantize_spec_write(((const struct rf_spec *)in)->infer.quantize);
+    return rf_quantize_spec_write(in, nodes);
 }
 
 /* Which travels of an update, dense or not. */
@@ -430,7 +428,8 @@ const struct rf_spec_field rf_spec_fields[] = {
     {"bucket_bytes", RF_SPEC_U64, AT(bucket_bytes), .least = MIN_BUCKET_BYTES,
      .most = MAX_BUCKET_BYTES, .standard = UINT64_C(64) << 20},
     {"chunk_bytes", RF_SPEC_U64, AT(chunk_bytes), .most = MAX_BUCKET_BYTES},
-    {"quantize", .read = read_quantize, .write = write_quantize,
+    {"quantize", RF_SPEC_OBJECT, .keys = rf_quantize_fields,
+     .read = read_quantize, .write = write_quantize,
      .schema = rf_quantize_spec_schema},
     {"group", RF_SPEC_OBJECT, .keys = rf_group_fields, .read = read_group,
      .write = write_group, .schema = rf_group_spec_schema},

@@ -102,6 +102,8 @@ struct rf_spec {
     bool separate_processes; /* colocated: trainer and engine in separate
                                 processes */
     bool cast_at_source;     /* where a dtype change happens */
+    bool sender_quantizes;   /* infer.quantize is made before bytes move, else
+                                from what arrives */
     uint32_t warmup;
     uint32_t iterations;     /* the maximum, with ci_percent */
     uint32_t min_iterations; /* with ci_percent */

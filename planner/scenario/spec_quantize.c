@@ -3,43 +3,63 @@
 
 #include "common/json_schema.h"
 
-static const char *const places[] = {"receiver", NULL};
+static enum rf_status read_format(const struct rf_jnode *object, void *out,
+                                  const struct rf_spec_nodes *nodes,
+                                  struct rf_err *err)
+{
+    const struct rf_jnode name = rf_jnode_get(object, "format");
+    unsigned format = 0;
+    (void)nodes;
+    RF_TRY(rf_jnode_word(&name, rf_quant_names, &format, err));
+    ((struct rf_spec *)out)->infer.quantize = &rf_quant_formats[format];
+    return RF_OK;
+}
+
+static json_t *write_format(const void *in, const struct rf_spec_nodes *nodes)
+{
+    (void)nodes;
+    return json_string(((const struct rf_spec *)in)->infer.quantize->name);
+}
+
+static json_t *format_schema(void)
+{
+    return rf_json_schema_words(rf_quant_names, NULL);
+}
+
+const struct rf_spec_field rf_quantize_fields[] = {
+    {"format", .required = true, .read = read_format, .write = write_format,
+     .schema = format_schema},
+    {"at", RF_SPEC_SWITCH, .offset = offsetof(struct rf_spec, sender_quantizes),
+     .words = (const char *const[]){"receiver", "sender", NULL}},
+    {.key = NULL}};
 
 enum rf_status rf_quantize_spec_read(const struct rf_jnode *node,
-                                     const struct rf_quant_format **out,
+                                     struct rf_spec *out,
+                                     const struct rf_spec_nodes *nodes,
                                      struct rf_err *err)
 {
-    static const char *const keys[] = {"format", "at", NULL};
-    struct rf_jnode name = *node;
-    unsigned format = 0, place = 0;
+    unsigned format = 0;
     if (node->value == NULL) {
         return RF_OK;
     }
     if (json_is_object(node->value)) {
-        RF_TRY(rf_jnode_check_keys(node, keys, err));
-        RF_TRY(rf_jnode_require(node, "format", err));
-        RF_TRY(rf_jnode_choice(node, "at", places, &place, err));
-        name = rf_jnode_get(node, "format");
+        return rf_spec_fields_read(rf_quantize_fields, node, out, nodes, err);
     }
-    RF_TRY(rf_jnode_word(&name, rf_quant_names, &format, err));
-    *out = &rf_quant_formats[format];
+    RF_TRY(rf_jnode_word(node, rf_quant_names, &format, err));
+    out->infer.quantize = &rf_quant_formats[format];
     return RF_OK;
 }
 
-json_t *rf_quantize_spec_write(const struct rf_quant_format *format)
+json_t *rf_quantize_spec_write(const struct rf_spec *spec,
+                               const struct rf_spec_nodes *nodes)
 {
-    return format != NULL ? json_pack("{s:s, s:s}", "format", format->name,
-                                      "at", places[0])
-                          : NULL;
+    return spec->infer.quantize != NULL
+               ? rf_spec_fields_write(rf_quantize_fields, spec, nodes)
+               : NULL;
 }
 
 json_t *rf_quantize_spec_schema(void)
 {
-    json_t *object = rf_json_schema_object();
-    rf_json_schema_add(object, "format",
-                       rf_json_schema_words(rf_quant_names, NULL));
-    rf_json_schema_add(object, "at", rf_json_schema_words(places, NULL));
-    rf_json_schema_require(object, "format");
     return rf_json_schema_either(rf_json_schema_words(rf_quant_names, NULL),
-                                 object);
+                                 rf_spec_fields_schema(rf_quantize_fields));
 }

@@ -1,16 +1,22 @@
-/* The format that inference ranks hold: "quantize" of a scenario. */
+/* The format that inference ranks hold, and who makes it: "quantize" of a
+ * scenario. */
 #ifndef RF_PLANNER_SCENARIO_SPEC_QUANTIZE_H
 #define RF_PLANNER_SCENARIO_SPEC_QUANTIZE_H
 
-#include "planner/model/quant_format.h"
+#include "planner/scenario/spec.h"
 #include "planner/scenario/spec_fields.h"
 
-/* Reads "quantize" of a scenario: a format's name, or an object that says also
- * where the conversion is made. *out is unchanged without the key. */
+extern const struct rf_spec_field rf_quantize_fields[];
+
+/* Reads "quantize" of a scenario: a format's name, or an object. *out is
+ * unchanged without the key. */
 enum rf_status rf_quantize_spec_read(const struct rf_jnode *node,
-                                     const struct rf_quant_format **out,
+                                     struct rf_spec *out,
+                                     const struct rf_spec_nodes *nodes,
                                      struct rf_err *err) RF_MUST_CHECK;
-json_t *rf_quantize_spec_write(const struct rf_quant_format *format);
+/* The object; a new reference, NULL if nothing is converted. */
+json_t *rf_quantize_spec_write(const struct rf_spec *spec,
+                               const struct rf_spec_nodes *nodes);
 json_t *rf_quantize_spec_schema(void);
 
 #endif

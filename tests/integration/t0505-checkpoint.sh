@@ -207,6 +207,21 @@ test_an_export_of_each_format_is_the_same_from_any_mesh() {
             ([.iterations[].ranks[] | has("amax_ms")] | unique) ==
                 [.scenario.quantize.format | IN("fp8_tensor", "nvfp4")] and
             .scenario.quantize.at == "receiver"'
+        # Senders make the same bytes, and send no others.
+        jq ".scenarios[0].quantize = {format: \"$format\", at: \"sender\"}" \
+            cluster.json >sender.json
+        mkdir "$format-sender"
+        coord_exits 0 --export "$format-sender" sender.json -o results-s
+        "$RF_TOP/tests/lib/same-tensors" "$format-1" "$format-sender" ||
+            fail "$format: another export from senders"
+        expect_json "$(echo results-s/*/s.json)" '
+            ([.iterations[].ranks[] | has("quantize_ms")] | sort) ==
+                [false, false, false, false, true, true] and
+            .verification.quantized_bytes == null and
+            .scenario.quantize.at == "sender"'
+        [ "$(jq .plan.bytes_total results-s/*/s.json)" -lt \
+            "$(jq .plan.bytes_total results-4/*/s.json)" ] ||
+            fail "$format: as many bytes from senders"
         rm -r results-*
     done
 }

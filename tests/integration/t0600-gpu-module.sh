@@ -474,6 +474,18 @@ test_arrived_weights_are_quantized_to_fp8_and_timed() {
         has("device_ms")] | any | not'
 }
 
+# Values and scales travel instead.
+test_senders_quantize_in_device_memory() {
+    verifies 3 "$quantized | del(.scenarios[0].infer.quantize) |
+        .model.megatron.hidden_size = 512 | .scenarios[0].train = {tp: 2} |
+        .scenarios[0] += {quantize: {format: \"fp8_block128\", at: \"sender\"},
+            method: [\"nccl\", \"ipc\", \"nvshmem\"]}"
+    expect_json_of_all '.verification.quantized_bytes == null and
+        .scenario.quantize.at == "sender" and
+        ([.iterations[].ranks[] | select(.quantize_ms != null) |
+            .quantize_ms <= .pack_ms] | length > 0 and all)' results/*/s*.json
+}
+
 test_quantizing_a_shard_cut_inside_a_block_is_refused() {
     run_fails 2 "$quantized | .scenarios[0].infer.tp = 4 |
         .scenarios[0].infer.dp = 1" \

@@ -184,7 +184,10 @@ static enum rf_status build(struct rf_engine *engine,
                               .node = world->ranks[env->rank].node,
                               .serialize = env->plan->spec->serialize,
                               .groups = env->plan->spec->group.by !=
-                                        RF_GROUP_NOTHING};
+                                        RF_GROUP_NOTHING,
+                              .converted = env->plan != env->plan->weights
+                                               ? env->plan->model
+                                               : NULL};
     engine->routes = rf_xcalloc(env->schedule->n_ops, sizeof(*engine->routes));
     for (size_t i = 0; i < env->schedule->n_ops; i++) {
         engine->routes[i] = route_of(policy, world, &env->schedule->ops[i]);
@@ -354,6 +357,9 @@ static void dispatch(struct rf_engine *engine, uint32_t action)
     case RF_ACTION_ADMIT:
         assert(engine->carrier_ops != NULL);
         engine->carrier_ops->admit(engine->carrier, action);
+        break;
+    case RF_ACTION_READY:
+        rf_engine_complete(engine, action);
         break;
     case RF_ACTION_RECV:
     case RF_ACTION_GATE:

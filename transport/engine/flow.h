@@ -31,6 +31,7 @@ enum rf_action_kind {
     RF_ACTION_RECV,  /* complete when the bytes are in place */
     RF_ACTION_ADMIT, /* the destination may take the op now: on a link it
                         notifies the source, from a file it reads */
+    RF_ACTION_READY, /* the rank has made what it sends, as "quantize" says */
     RF_ACTION_GATE,  /* runs nothing; joins several actions */
 };
 
@@ -38,7 +39,7 @@ enum rf_action_kind {
 
 struct rf_action {
     enum rf_action_kind kind;
-    uint32_t op;      /* index into schedule->ops; RF_NONE of a gate */
+    uint32_t op;      /* index into schedule->ops; RF_NONE of the last two */
     uint32_t owner;   /* slot of the rank that runs it, or RF_FLOW_ANYONE */
     uint32_t n_needs; /* arrivals before it may run */
     uint32_t first_next, n_next;        /* into rf_flow.next: its successors */
@@ -86,6 +87,8 @@ struct rf_flow_how {
     const enum rf_route *routes; /* by op */
     bool serialize;
     bool groups; /* of the scenario */
+    const struct rf_model *converted; /* senders make its results after the
+                                         start; NULL: nothing */
 };
 
 /* Makes the actions of the schedule's ops. Routes and schedule must outlive the

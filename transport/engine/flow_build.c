@@ -7,6 +7,8 @@
  * group) and each (rank, task) that opens when all its ops are complete at that
  * rank, and precedes those of the slot's next group, or of the rank's next task.
  *
+ * What a sender converts: an action of that rank precedes all reads of it.
+ *
  * Arrivals from other nodes (a completed receive, an admission) have no edge:
  * the rank that sees one calls rf_flow_complete() or rf_flow_arrive().
  */
@@ -38,6 +40,8 @@ struct flow_build {
     uint32_t node;
     size_t action_cap;
     struct gates groups, tasks;
+    const struct rf_model *converted;
+    uint32_t *ready; /* by slot; RF_NONE: it makes nothing */
     struct edge *edges;
     size_t n_edges, edge_cap;
 };
@@ -92,6 +96,32 @@ static void add_op_actions(struct flow_build *build, uint32_t index)
         if (route == RF_ROUTE_FILE || has_group(op) || has_turn(build, op)) {
             of->admit =
                 add_action(build, RF_ACTION_ADMIT, index, slots[op->dst]);
+        }
+    }
+}
+
+/* Whether its source makes what it reads during the iteration. */
+static bool reads_results(const struct flow_build *build,
+                          const struct rf_op *op)
+{
+    return build->converted != NULL && op->family != RF_NONE &&
+           op->src_mem == RF_MEM_TRAIN && is_here(build, op->src) &&
+           build->converted->families[op->family].is_result;
+}
+
+static void add_ready_actions(struct flow_build *build)
+{
+    const struct rf_flow *flow = build->flow;
+    build->ready = rf_xcalloc(flow->n_local, sizeof(*build->ready));
+    for (uint32_t slot = 0; slot < flow->n_local; slot++) {
+        build->ready[slot] = RF_NONE;
+    }
+    for (size_t i = 0; i < flow->schedule->n_ops; i++) {
+        const struct rf_op *op = &flow->schedule->ops[i];
+        if (reads_results(build, op) &&
+            build->ready[flow->slots[op->src]] == RF_NONE) {
+            build->ready[flow->slots[op->src]] = add_action(
+                build, RF_ACTION_READY, RF_NONE, flow->slots[op->src]);
         }
     }
 }
@@ -249,6 +279,9 @@ static enum rf_status link_op(struct flow_build *build, uint32_t index,
     const struct rf_op_actions *of = &flow->of_op[index];
     const uint32_t reader = of->copy != RF_NONE ? of->copy : of->send;
     RF_TRY(reader != RF_NONE ? link_dep(build, op, reader, err) : RF_OK);
+    if (reads_results(build, op)) {
+        add_edge(build, build->ready[flow->slots[op->src]], reader);
+    }
     if (of->copy != RF_NONE) {
         link_rank(build, op, op->src, of->copy, of->copy);
         if (op->dst != op->src) {
@@ -305,7 +338,10 @@ enum rf_status rf_flow_build(const struct rf_flow_how *how,
     const struct rf_schedule *schedule = how->schedule;
     struct rf_flow *flow = rf_xcalloc(1, sizeof(*flow));
     struct flow_build build = {
-        .flow = flow, .world = how->world, .node = how->node};
+        .flow = flow,
+        .world = how->world,
+        .node = how->node,
+        .converted = how->converted};
     enum rf_status status = RF_OK;
     flow->schedule = schedule;
     flow->routes = how->routes;
@@ -316,12 +352,14 @@ enum rf_status rf_flow_build(const struct rf_flow_how *how,
     for (uint32_t i = 0; i < schedule->n_ops; i++) {
         add_op_actions(&build, i);
     }
+    add_ready_actions(&build);
     collect_gates(&build);
     for (uint32_t i = 0; i < schedule->n_ops && status == RF_OK; i++) {
         status = link_op(&build, i, err);
     }
     sort_edges(&build);
     free(build.edges);
+    free(build.ready);
     free(build.groups.keys);
     free(build.tasks.keys);
     if (status != RF_OK) {

@@ -18,7 +18,7 @@ enum rf_trace_kind {
     RF_TRACE_WRITE,    /* into a file */
     RF_TRACE_READ,     /* from a file */
     RF_TRACE_WAIT,     /* for other ranks, with nothing else to do */
-    RF_TRACE_QUANTIZE, /* of received weights */
+    RF_TRACE_QUANTIZE,
     RF_TRACE_KINDS,
 };
 

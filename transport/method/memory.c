@@ -11,6 +11,25 @@
 /* Bytes per copy from or to a device. */
 #define CHUNK (UINT64_C(4) << 20)
 
+const struct rf_rank_layout *rf_content_layout(const struct rf_content_job *job)
+{
+    return job->results != NULL
+               ? &job->results->result
+               : rf_plan_layout(job->plan, job->side, job->rank);
+}
+
+struct rf_family rf_content_family(const struct rf_content_job *job,
+                                   uint32_t number)
+{
+    struct rf_family family;
+    if (job->results != NULL) {
+        return job->plan->converted->model.families[number];
+    }
+    family = job->plan->model->families[number];
+    family.dtype = rf_plan_form(job->plan, job->side, number).dtype;
+    return family;
+}
+
 struct rf_place rf_place_of(const struct rf_content_job *job,
                             const struct rf_piece *piece)
 {
@@ -61,6 +80,25 @@ enum rf_status rf_verify_poison(const struct rf_memory_ops *memory,
     return status;
 }
 
+/* The bytes of the job's arena that no piece covers. */
+static enum rf_status list_padding(const struct rf_content_job *job,
+                                   struct rf_byte_span **spans, size_t *n,
+                                   struct rf_err *err)
+{
+    const uint32_t n_families = job->results != NULL
+                                    ? job->plan->converted->model.n_families
+                                    : job->plan->model->n_families;
+    struct rf_family *families = rf_xcalloc(n_families, sizeof(*families));
+    enum rf_status status;
+    for (uint32_t f = 0; f < n_families; f++) {
+        families[f] = rf_content_family(job, f);
+    }
+    status = rf_runs_padding(rf_content_layout(job), families,
+                             job->arena->bytes, spans, n, err);
+    free(families);
+    return status;
+}
+
 enum rf_status rf_poison_padding(const struct rf_memory_ops *memory,
                                  const struct rf_content_job *job,
                                  struct rf_err *err)
@@ -68,8 +106,7 @@ enum rf_status rf_poison_padding(const struct rf_memory_ops *memory,
     struct rf_byte_span *spans = NULL;
     size_t n = 0;
     uint8_t *poison = rf_xmalloc(CHUNK);
-    enum rf_status status = rf_runs_padding(job->plan, job->side, job->rank,
-                                            job->arena->bytes, &spans, &n, err);
+    enum rf_status status = list_padding(job, &spans, &n, err);
     memset(poison, rf_poison_byte(job->iteration), CHUNK);
     for (size_t i = 0; i < n; i++) {
         for (uint64_t at = spans[i].start; at < spans[i].end; at += CHUNK) {
@@ -91,8 +128,7 @@ enum rf_status rf_verify_padding(const struct rf_memory_ops *memory,
 {
     struct rf_byte_span *spans = NULL;
     size_t n = 0;
-    enum rf_status status = rf_runs_padding(job->plan, job->side, job->rank,
-                                            job->arena->bytes, &spans, &n, err);
+    enum rf_status status = list_padding(job, &spans, &n, err);
     for (size_t i = 0; i < n; i++) {
         RF_THEN(status, rf_verify_poison(memory, job, spans[i].start,
                                          spans[i].end, out, err));

@@ -32,7 +32,6 @@ struct rf_verify_result {
                                            tensor */
     uint8_t expected[8], found[8];      /* the element's bytes */
     uint32_t item_bytes;
-    const char *suffix; /* for the tensor's name, NULL: none */
 };
 
 /* Address of a piece outside the arena (zero-copy methods); NULL: in the
@@ -48,11 +47,22 @@ struct rf_content_job {
     uint32_t rank;
     uint64_t iteration;
     bool before;         /* of spec.update: the content before it */
+    bool unconverted;    /* without the families of plan->converted that are
+                            made during a refit */
     const json_t *files; /* like rf_model.files; NULL: those */
+    const struct rf_quantize *results; /* the arena has these instead of the
+                                          side's layout; NULL: no */
     struct rf_arena *arena;
     rf_base_of_fn base_of; /* may be NULL */
     void *data;
 };
+
+/* The layout of the job's arena, and one of its families, with the dtype that
+ * the arena has. */
+const struct rf_rank_layout *
+rf_content_layout(const struct rf_content_job *job);
+struct rf_family rf_content_family(const struct rf_content_job *job,
+                                   uint32_t number);
 
 /* Location of a piece: its element 0, and its strides. */
 struct rf_place {

@@ -173,18 +173,17 @@ static size_t complement(struct rf_byte_span *spans, size_t n, uint64_t bytes)
     return gaps;
 }
 
-enum rf_status rf_runs_padding(const struct rf_plan *plan, enum rf_side side,
-                               uint32_t rank, uint64_t arena_bytes,
-                               struct rf_byte_span **out, size_t *n_out,
-                               struct rf_err *err)
+enum rf_status rf_runs_padding(const struct rf_rank_layout *layout,
+                               const struct rf_family *families,
+                               uint64_t arena_bytes, struct rf_byte_span **out,
+                               size_t *n_out, struct rf_err *err)
 {
-    const struct rf_rank_layout *layout = rf_plan_layout(plan, side, rank);
     struct spans spans = {NULL, 0, 0};
     for (size_t i = 0; i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
-        uint32_t ndim = plan->model->families[piece->family].ndim;
-        uint32_t item = rf_form_item(rf_plan_form(plan, side, piece->family));
-        if (!push_piece(&spans, piece, ndim, item)) {
+        const struct rf_family *family = &families[piece->family];
+        if (!push_piece(&spans, piece, family->ndim,
+                        rf_dtype_bytes(family->dtype))) {
             goto nomem;
         }
     }
@@ -198,7 +197,7 @@ enum rf_status rf_runs_padding(const struct rf_plan *plan, enum rf_side side,
         if (spans.items[i].end > arena_bytes) {
             free(spans.items);
             return rf_err_set(err, RF_ERR_INTERNAL,
-                              "rank %u has a piece outside its arena", rank);
+                              "a piece lies outside its arena");
         }
     }
     *n_out = complement(spans.items, spans.n, arena_bytes);

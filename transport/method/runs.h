@@ -49,13 +49,14 @@ struct rf_byte_span {
 };
 
 /*
- * The bytes of a rank's arena of `arena_bytes` that no piece covers (alignment
- * and padded rows), ascending and disjoint. The caller frees *out. RF_ERR_NOMEM, or
- * RF_ERR_INTERNAL when a piece lies outside the arena.
+ * The bytes of an arena of `arena_bytes` that no piece of its layout covers
+ * (alignment and padded rows), ascending and disjoint. `families` have the
+ * arena's dtypes. The caller frees *out. RF_ERR_NOMEM, or RF_ERR_INTERNAL when a
+ * piece lies outside the arena.
  */
-enum rf_status rf_runs_padding(const struct rf_plan *plan, enum rf_side side,
-                               uint32_t rank, uint64_t arena_bytes,
-                               struct rf_byte_span **out, size_t *n_out,
-                               struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_runs_padding(const struct rf_rank_layout *layout,
+                               const struct rf_family *families,
+                               uint64_t arena_bytes, struct rf_byte_span **out,
+                               size_t *n_out, struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -1,44 +1,27 @@
 /*
- * Content of weights: the pattern of common/pattern.h, or the bytes of a
- * checkpoint (model->files), in a side's dtype.
- *
- * The pattern is made in the training side's dtype; a checkpoint's elements are
- * cast to it. Both are then cast to the inference side's dtype where that
- * differs. Only the exact rules of reference_cast.h are used.
+ * Content of an arena: weights (weights.h), or what "quantize" makes of them
+ * (converted_content.h).
  */
 #ifndef RF_WORKER_CONTENT_CONTENT_H
 #define RF_WORKER_CONTENT_CONTENT_H
 
-#include <stdatomic.h>
-#include <stdint.h>
-
-#include "transport/method/memory.h"
-
-/* Elements per request that still fit the first caches. */
-#define RF_CONTENT_CHUNK UINT64_C(4096)
+#include "worker/content/weights.h"
 
 struct rf_content;
 
-/* Content of the job's side in its iteration, or before; the job's plan and
- * files must outlive it. Refuses dtype pairs without an exact rule. Adds bytes
- * read from files to *read_bytes (may be NULL). Single-threaded: each thread
- * needs its own. */
+/* What the job's arena gets or must have; as rf_weights_create(). */
 enum rf_status rf_content_create(const struct rf_content_job *job,
                                  atomic_ullong *read_bytes,
                                  struct rf_content **out,
                                  struct rf_err *err) RF_MUST_CHECK;
+/* Whether it is the pattern alone, which is all that kernels know. */
+bool rf_content_is_pattern(const struct rf_content_job *job);
+
 void rf_content_destroy(struct rf_content *content); /* NULL is fine */
 
-/* Elements [first, first + count) of one logical tensor (row-major). `end`
- * limits the read-ahead of files: later requests go up to that element; 0:
- * there are none. */
-struct rf_content_span {
-    uint32_t family, layer_index, expert;
-    uint64_t first, count, end;
-};
-
-/* Writes the span to `dst`, which needs no alignment. Fails only for
- * checkpoints. */
+/* Writes a span, of a family of the job's arena, to `dst`, which needs no
+ * alignment. Fails for checkpoints, and for weights that cannot be
+ * converted. */
 enum rf_status rf_content_read(struct rf_content *content,
                                const struct rf_content_span *span, void *dst,
                                struct rf_err *err) RF_MUST_CHECK;

@@ -67,7 +67,7 @@ static enum rf_status fill_staged(const struct rf_content_job *job,
                                        .work = fill_run,
                                        .data = &filling};
     size_t n;
-    struct rf_block *blocks = rf_blocks_of(job, NULL, &n);
+    struct rf_block *blocks = rf_blocks_of(job, &n);
     enum rf_status status = open_contents(&filling, err);
     if (status == RF_OK) {
         expect(reading, blocks, n);
@@ -84,10 +84,7 @@ enum rf_status rf_fill(const struct rf_content_job *job,
                        const struct rf_memory_ops *memory,
                        struct rf_reading *reading, struct rf_err *err)
 {
-    /* Kernels know only the pattern. */
-    const bool by_kernels = memory->fill != NULL &&
-                            job->plan->model->files == NULL &&
-                            !job->plan->spec->update.given;
+    const bool by_kernels = memory->fill != NULL && rf_content_is_pattern(job);
     RF_TRY(by_kernels ? memory->fill(job, err)
                       : fill_staged(job, memory, reading, err));
     return rf_poison_padding(memory, job, err);

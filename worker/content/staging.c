@@ -51,40 +51,19 @@ static void add_tensor(struct list *list, struct rf_block block)
     }
 }
 
-static const struct rf_rank_layout *layout_of(const struct rf_content_job *job,
-                                              const struct rf_quantize *results)
+struct rf_block *rf_blocks_of(const struct rf_content_job *job, size_t *n_out)
 {
-    return results != NULL ? &results->result
-                           : rf_plan_layout(job->plan, job->side, job->rank);
-}
-
-static struct rf_family family_of(const struct rf_content_job *job,
-                                  const struct rf_quantize *results,
-                                  uint32_t number)
-{
-    struct rf_family family;
-    if (results != NULL) {
-        return rf_quantize_family(job->plan, number);
-    }
-    family = job->plan->model->families[number];
-    family.dtype = rf_plan_form(job->plan, job->side, number).dtype;
-    return family;
-}
-
-struct rf_block *rf_blocks_of(const struct rf_content_job *job,
-                              const struct rf_quantize *results, size_t *n_out)
-{
-    const struct rf_rank_layout *layout = layout_of(job, results);
+    const struct rf_rank_layout *layout = rf_content_layout(job);
     struct list list = {0};
     for (size_t i = 0; i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
         const struct rf_box *box = &piece->box;
-        struct rf_block block = {
-            .piece = (uint32_t)i,
-            .item =
-                rf_dtype_bytes(family_of(job, results, piece->family).dtype),
-            .box = *box};
-        if (rf_box_elements(box) == 0) {
+        const struct rf_family family = rf_content_family(job, piece->family);
+        struct rf_block block = {.piece = (uint32_t)i,
+                                 .item = rf_dtype_bytes(family.dtype),
+                                 .box = *box};
+        if (rf_box_elements(box) == 0 ||
+            (family.is_result && job->unconverted)) {
             continue;
         }
         block.box.extent[RF_DIM_LAYER] = block.box.extent[RF_DIM_EXPERT] = 1;
@@ -141,10 +120,9 @@ static struct block_walk walk_of(const struct crew *crew,
     const struct rf_content_job *job = crew->staging->job;
     const struct rf_piece *piece = &crew->layout->pieces[block->piece];
     const struct rf_place place = rf_place_of(job, piece);
-    struct block_walk walk = {
-        .family = family_of(job, crew->staging->results, piece->family),
-        .family_index = piece->family,
-        .at = place.base};
+    struct block_walk walk = {.family = rf_content_family(job, piece->family),
+                              .family_index = piece->family,
+                              .at = place.base};
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         walk.at +=
             (block->box.start[d] - piece->box.start[d]) * place.stride[d];
@@ -214,13 +192,15 @@ static enum rf_status work_on_block(size_t i, unsigned thread, void *data,
     const struct rf_block *block = &crew->blocks[i];
     struct block_walk walk = walk_of(crew, block);
     const uint64_t end = end_of(block, &walk.family);
+    const uint32_t last = RF_DIM_TENSOR + walk.family.ndim - 1;
     uint8_t *buffer = buffer_of(crew, i);
     enum rf_status status = RF_OK;
     struct rf_stretch run;
     while (status == RF_OK && rf_runs_next(&walk.runs, &run)) {
         const struct rf_staged_run staged = {
             .span = {walk.family_index, run.layer, run.expert, run.element,
-                     run.elements, end},
+                     run.elements, end, block->box.start[last],
+                     block->box.extent[last]},
             .item = block->item,
             .at = buffer != NULL ? buffer : walk.at + run.offset,
             .bytes = run.elements * block->item};
@@ -251,9 +231,8 @@ enum rf_status rf_staging_run(const struct rf_staging *staging,
                               struct rf_err *err)
 {
     const struct rf_content_job *job = staging->job;
-    struct crew crew = {.staging = staging,
-                        .layout = layout_of(job, staging->results),
-                        .blocks = blocks};
+    struct crew crew = {
+        .staging = staging, .layout = rf_content_layout(job), .blocks = blocks};
     struct rf_parallel parallel = {.threads = staging->threads,
                                    .work = work_on_block,
                                    .data = &crew,

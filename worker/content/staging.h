@@ -20,17 +20,16 @@
 unsigned rf_read_threads(const struct rf_plan *plan);
 
 struct rf_block {
-    uint32_t piece; /* of the rank's layout */
+    uint32_t piece; /* of the arena's layout */
     uint32_t item;  /* bytes of an element */
     struct rf_box box;
     uint64_t bytes;
 };
 
-/* All pieces of the job's side or, unless NULL, of `results` in the job's
- * arena, in order, as blocks of at most 4 MiB, or of one index of the outermost
- * dimension if that is larger. NULL if there are none. Freed with free(). */
-struct rf_block *rf_blocks_of(const struct rf_content_job *job,
-                              const struct rf_quantize *results, size_t *n_out);
+/* All pieces of the job's arena, in order, as blocks of at most 4 MiB, or of one
+ * index of the outermost dimension if that is larger. NULL if there are none.
+ * Freed with free(). */
+struct rf_block *rf_blocks_of(const struct rf_content_job *job, size_t *n_out);
 
 /* Elements of a block that are contiguous in memory. */
 struct rf_staged_run {
@@ -44,7 +43,6 @@ enum rf_staged { RF_STAGE_IN, RF_STAGE_OUT }; /* into, out of the arena */
 
 struct rf_staging {
     const struct rf_content_job *job;
-    const struct rf_quantize *results; /* as for rf_blocks_of() */
     const struct rf_memory_ops *memory;
     enum rf_staged way;
     unsigned threads;         /* at most RF_READ_THREADS */

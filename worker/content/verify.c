@@ -61,13 +61,13 @@ static void note_mismatches(struct findings *v,
     }
     wrong.first += first;
     if (is_earlier(&wrong, v)) {
+        const struct rf_family family = rf_content_family(v->job, wrong.family);
         v->first_element = wrong.first;
         result->family = wrong.family;
         result->layer_index = wrong.layer_index;
         result->expert = wrong.expert;
         result->item_bytes = item;
-        rf_runs_index(&v->job->plan->model->families[wrong.family], wrong.first,
-                      result->index);
+        rf_runs_index(&family, wrong.first, result->index);
         memcpy(result->expected, v->expected + first * item, item);
         memcpy(result->found, found + first * item, item);
     }
@@ -101,12 +101,12 @@ static void join_findings(const struct verification *v,
     struct findings all = {.job = v->job};
     for (unsigned t = 0; t < RF_READ_THREADS; t++) {
         const struct findings *one = &v->findings[t];
-        const struct rf_content_span at = {one->result.family,
-                                           one->result.layer_index,
-                                           one->result.expert,
-                                           one->first_element,
-                                           1,
-                                           0};
+        const struct rf_content_span at = {.family = one->result.family,
+                                           .layer_index =
+                                               one->result.layer_index,
+                                           .expert = one->result.expert,
+                                           .first = one->first_element,
+                                           .count = 1};
         const uint64_t checked =
             all.result.checked_bytes + one->result.checked_bytes;
         const uint64_t bad =
@@ -149,7 +149,7 @@ static enum rf_status verify_staged(const struct rf_content_job *job,
                                        .work = verify_run,
                                        .data = &v};
     size_t n;
-    struct rf_block *blocks = rf_blocks_of(job, NULL, &n);
+    struct rf_block *blocks = rf_blocks_of(job, &n);
     enum rf_status status = open_findings(&v, err);
     RF_THEN(status, rf_staging_run(&staging, blocks, n, err));
     if (status == RF_OK) {
@@ -168,10 +168,8 @@ enum rf_status rf_verify(const struct rf_content_job *job,
                          const atomic_bool *abort, struct rf_verify_result *out,
                          struct rf_err *err)
 {
-    /* Kernels know only the pattern. */
-    const bool by_kernels = memory->verify != NULL &&
-                            job->plan->model->files == NULL &&
-                            !job->plan->spec->update.given;
+    const bool by_kernels =
+        memory->verify != NULL && rf_content_is_pattern(job);
     struct rf_verify_result result = {0};
     enum rf_status status =
         by_kernels ? memory->verify(job, &result, err)

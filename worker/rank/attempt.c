@@ -46,7 +46,7 @@ rf_rank_attempt_create(struct rf_msg_start *start,
     for (int m = 0; m < RF_MEM_COUNT; m++) {
         attempt->method_env.arena[m].fd = -1;
     }
-    attempt->quantized.fd = attempt->shadow.fd = -1;
+    attempt->beside.fd = attempt->shadow.fd = -1;
     return attempt;
 }
 
@@ -125,8 +125,8 @@ static void test_faults(const struct rf_rank_attempt *attempt,
     }
 }
 
-static struct rf_content_job sources_of(struct rf_rank_attempt *attempt,
-                                        uint64_t iteration)
+struct rf_content_job rf_rank_attempt_sources(struct rf_rank_attempt *attempt,
+                                              uint64_t iteration)
 {
     return (struct rf_content_job){
         .plan = attempt->plan,
@@ -145,7 +145,8 @@ static enum rf_status load_sources(struct rf_rank_attempt *attempt,
                                    struct rf_err *err)
 {
     struct rf_reading *reading = attempt->env.reading;
-    const struct rf_content_job job = sources_of(attempt, iteration);
+    const struct rf_content_job job =
+        rf_rank_attempt_weights(attempt, iteration);
     const int64_t begun_ns = rf_now_ns();
     enum rf_status status = rf_fill(&job, attempt->memory, reading, err);
     if (status != RF_OK) {
@@ -162,18 +163,46 @@ static enum rf_status load_sources(struct rf_rank_attempt *attempt,
     return RF_OK;
 }
 
+/* Of what a sender converts, its weights and, in what it sends, the rest; the
+ * refit makes the results. */
+static enum rf_status fill_rest(struct rf_rank_attempt *attempt,
+                                uint32_t iteration, bool again,
+                                struct rf_err *err)
+{
+    struct rf_content_job job = rf_rank_attempt_sources(attempt, iteration);
+    const struct rf_rank_layout *result = &attempt->quantize.result;
+    struct rf_arena results;
+    job.unconverted = true;
+    if (attempt->plan == attempt->plan->weights) {
+        return RF_OK;
+    }
+    if (!again) {
+        RF_TRY(rf_fill(&job, attempt->memory, NULL, err));
+    }
+    if (attempt->quantize.n == 0) {
+        return RF_OK;
+    }
+    results = (struct rf_arena){
+        .base = (uint8_t *)job.arena->base + result->params[0].offset,
+        .bytes = result->arena_bytes - result->params[0].offset,
+        .fd = -1};
+    return attempt->memory->poison(iteration, &results, err);
+}
+
 static enum rf_status fill_sources(struct rf_rank_attempt *attempt,
                                    uint32_t iteration,
                                    struct rf_msg_answer *answer,
                                    struct rf_err *err)
 {
-    const struct rf_content_job job = sources_of(attempt, iteration);
-    if (attempt->checkpoint.done) {
-        return RF_OK;
+    const struct rf_content_job job =
+        rf_rank_attempt_weights(attempt, iteration);
+    const bool again = attempt->checkpoint.done;
+    if (!again) {
+        RF_TRY(attempt->plan->model->files != NULL
+                   ? load_sources(attempt, iteration, answer, err)
+                   : rf_fill(&job, attempt->memory, NULL, err));
     }
-    return attempt->plan->model->files != NULL
-               ? load_sources(attempt, iteration, answer, err)
-               : rf_fill(&job, attempt->memory, NULL, err);
+    return fill_rest(attempt, iteration, again, err);
 }
 
 /* Whether the rank belongs to an engine that has restarted before the
@@ -212,7 +241,7 @@ static enum rf_status fill_shadow(struct rf_rank_attempt *attempt,
                                   uint64_t iteration, struct rf_err *err)
 {
     struct rf_reading reading = {.abort = attempt->env.abort};
-    struct rf_content_job job = sources_of(attempt, iteration);
+    struct rf_content_job job = rf_rank_attempt_sources(attempt, iteration);
     job.arena = &attempt->shadow;
     job.files = attempt->before;
     job.before = true;
@@ -240,6 +269,13 @@ static enum rf_status tell_versions(struct rf_rank_attempt *attempt,
     return status;
 }
 
+/* Whether this rank converts what arrives. */
+static bool makes_results(const struct rf_rank_attempt *attempt)
+{
+    return attempt->quantizer != NULL &&
+           attempt->plan == attempt->plan->weights;
+}
+
 static enum rf_status step_fill(struct rf_rank_attempt *attempt,
                                 const struct rf_msg_step *step,
                                 struct rf_msg_answer *answer,
@@ -252,8 +288,8 @@ static enum rf_status step_fill(struct rf_rank_attempt *attempt,
     RF_THEN(status, fill_destinations(attempt, iteration, err));
     RF_THEN(status, fill_shadow(attempt, iteration, err));
     RF_THEN(status, memory->poison(iteration, &arenas[RF_MEM_STAGE], err));
-    if (status == RF_OK && attempt->quantizer != NULL) {
-        status = memory->poison(iteration, &attempt->quantized, err);
+    if (status == RF_OK && makes_results(attempt)) {
+        status = memory->poison(iteration, &attempt->beside, err);
     }
     if (status == RF_OK && attempt->delta != NULL) {
         status = tell_versions(attempt, step->index, err);
@@ -261,23 +297,27 @@ static enum rf_status step_fill(struct rf_rank_attempt *attempt,
     return status;
 }
 
+/* Waits for the common start; *start_ns is then this rank's. */
 static enum rf_status wait_for_start(const struct rf_rank_attempt *attempt,
-                                     int64_t start_ns, struct rf_err *err)
+                                     int64_t at_ns, int64_t *start_ns,
+                                     struct rf_err *err)
 {
     int64_t now = rf_now_ns();
-    if (start_ns == RF_ABSENT_I64) {
+    *start_ns = now;
+    if (at_ns == RF_ABSENT_I64) {
         return RF_OK;
     }
-    if (start_ns > now + START_AHEAD_S * RF_NS_PER_S) {
+    if (at_ns > now + START_AHEAD_S * RF_NS_PER_S) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
                           "the start lies %" PRId64 " s ahead",
-                          (start_ns - now) / RF_NS_PER_S);
+                          (at_ns - now) / RF_NS_PER_S);
     }
-    while (now < start_ns && !atomic_load(attempt->env.abort)) {
+    while (now < at_ns && !atomic_load(attempt->env.abort)) {
         int64_t slice = now + 50 * RF_NS_PER_MS;
-        rf_sleep_until_ns(RF_MIN(slice, start_ns));
+        rf_sleep_until_ns(RF_MIN(slice, at_ns));
         now = rf_now_ns();
     }
+    *start_ns = now;
     return RF_OK;
 }
 
@@ -301,16 +341,14 @@ static struct rf_msg_traced *traced(const struct rf_trace *trace,
     return out;
 }
 
-/* One iteration of a method, from the common start to completion. */
+/* One iteration of a method, to completion. */
 static enum rf_status move_bytes(struct rf_rank_attempt *attempt, void *state,
                                  const struct rf_msg_step *step,
-                                 int64_t *start_ns, struct rf_err *err)
+                                 struct rf_err *err)
 {
     bool done = false;
     enum rf_status status;
-    RF_TRY(wait_for_start(attempt, step->start_at_ns, err));
     attempt->ran = state;
-    *start_ns = rf_now_ns();
     status = attempt->method->start(state, step->index, err);
     while (status == RF_OK && !done) {
         status = attempt->method->progress(state, &done, err);
@@ -362,13 +400,18 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
                                               .what = &attempt->quantize,
                                               .quantizer = attempt->quantizer,
                                               .amax = &attempt->amax};
+    const bool sends = attempt->plan != attempt->plan->weights;
     int64_t start_ns, moved_ns, end_ns, committed_ns = 0, quantized_ns = 0;
     int64_t amax_ns = 0;
     enum rf_status status;
     if (attempt->delta != NULL) {
         rf_delta_codec_begin(attempt->delta, step->index + 2);
     }
-    status = move_bytes(attempt, attempt->state, step, &start_ns, err);
+    status = wait_for_start(attempt, step->start_at_ns, &start_ns, err);
+    if (status == RF_OK && sends) {
+        status = rf_rank_quantize_run(&quantize, &quantized_ns, &amax_ns, err);
+    }
+    RF_THEN(status, move_bytes(attempt, attempt->state, step, err));
     moved_ns = rf_now_ns();
     if (status == RF_OK && attempt->delta != NULL) {
         rf_delta_codec_commit(attempt->delta);
@@ -376,15 +419,16 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
         moved_ns += committed_ns;
         rf_delta_codec_took(attempt->delta, moved_ns - start_ns);
     }
-    RF_THEN(status,
-            rf_rank_quantize_run(&quantize, &quantized_ns, &amax_ns, err));
+    if (status == RF_OK && !sends) {
+        status = rf_rank_quantize_run(&quantize, &quantized_ns, &amax_ns, err);
+    }
     end_ns = rf_now_ns();
     if (status != RF_OK) {
         return status;
     }
     attempt->method->timing(attempt->state, &times);
-    times.pack_ns += committed_ns;
-    times.unpack_ns += quantized_ns;
+    times.pack_ns += committed_ns + (sends ? quantized_ns : 0);
+    times.unpack_ns += sends ? 0 : quantized_ns;
     times.device_ns += quantized_ns;
     times.sync_ns += amax_ns;
     report_times(attempt, trace, &times, start_ns, end_ns, answer);
@@ -415,8 +459,8 @@ static enum rf_status run_yardstick(struct rf_rank_attempt *attempt,
     if (attempt->delta != NULL) {
         rf_delta_codec_hold(attempt->delta, 0);
     }
-    status =
-        move_bytes(attempt, attempt->yardstick.state, step, &start_ns, err);
+    status = wait_for_start(attempt, step->start_at_ns, &start_ns, err);
+    RF_THEN(status, move_bytes(attempt, attempt->yardstick.state, step, err));
     end_ns = rf_now_ns();
     if (status == RF_OK) {
         attempt->method->timing(attempt->yardstick.state, &times);
@@ -494,7 +538,7 @@ static enum rf_status flip_if_asked(struct rf_rank_attempt *attempt,
 
 /* NULL if nothing differs. */
 static struct rf_msg_mismatch *
-first_mismatch(const struct rf_rank_attempt *attempt, const char *side,
+first_mismatch(const struct rf_content_job *job,
                const struct rf_verify_result *found)
 {
     char name[512] = "padding", expected[17], actual[17];
@@ -504,19 +548,18 @@ first_mismatch(const struct rf_rank_attempt *attempt, const char *side,
         return NULL;
     }
     if (found->family != RF_NONE) {
-        const struct rf_family *family =
-            &attempt->task->model->families[found->family];
-        rf_family_tensor_name(family, found->layer_index, found->expert, name,
+        const struct rf_family family = rf_content_family(job, found->family);
+        rf_family_tensor_name(&family, found->layer_index, found->expert, name,
                               sizeof(name));
-        if (found->suffix != NULL) {
-            strncat(name, found->suffix, sizeof(name) - strlen(name) - 1);
+        if (job->results != NULL && family.suffix == NULL) {
+            strncat(name, " (quantised)", sizeof(name) - strlen(name) - 1);
         }
-        ndim = family->ndim;
+        ndim = family.ndim;
     }
     rf_hex_encode(found->expected, found->item_bytes, expected);
     rf_hex_encode(found->found, found->item_bytes, actual);
     out = rf_schema_new(&rf_msg_mismatch_schema);
-    out->side = rf_xstrdup(side);
+    out->side = rf_xstrdup(job->side == RF_TRAIN ? "train" : "infer");
     out->tensor = rf_xstrdup(name);
     out->index.list = rf_xcalloc(ndim, sizeof(*out->index.list));
     out->index.n = ndim;
@@ -526,41 +569,54 @@ first_mismatch(const struct rf_rank_attempt *attempt, const char *side,
     return out;
 }
 
-/* Checks that the method has not changed its sources. They do not count as
- * checked bytes. */
+/* Adds what an arena lacks. *checked_bytes (may be NULL) gets its bytes. */
+static enum rf_status verify(const struct rf_rank_attempt *attempt,
+                             const struct rf_content_job *job,
+                             uint64_t *checked_bytes,
+                             struct rf_msg_verified *out, struct rf_err *err)
+{
+    struct rf_verify_result found = {0};
+    RF_TRY(rf_verify(job, attempt->memory, attempt->env.abort, &found, err));
+    if (checked_bytes != NULL) {
+        *checked_bytes = found.checked_bytes;
+    }
+    out->mismatched_bytes += found.mismatched_bytes;
+    if (out->first == NULL) {
+        out->first = first_mismatch(job, &found);
+    }
+    return RF_OK;
+}
+
+/* Whether the method, or a sender's conversion, has changed its sources. They
+ * do not count as checked bytes. */
 static enum rf_status verify_sources(struct rf_rank_attempt *attempt,
-                                     uint64_t iteration, const char **side,
-                                     struct rf_verify_result *found,
+                                     uint64_t iteration,
+                                     struct rf_msg_verified *out,
                                      struct rf_err *err)
 {
-    struct rf_verify_result kept = {0};
-    const struct rf_content_job job = sources_of(attempt, iteration);
-    enum rf_status status =
-        rf_verify(&job, attempt->memory, attempt->env.abort, &kept, err);
-    if (status == RF_OK && found->mismatched_bytes == 0) {
-        kept.checked_bytes = found->checked_bytes;
-        *found = kept;
-        *side = "train";
-    } else if (status == RF_OK) {
-        found->mismatched_bytes += kept.mismatched_bytes;
-    }
-    return status;
+    const struct rf_content_job sources =
+        rf_rank_attempt_sources(attempt, iteration);
+    const struct rf_content_job weights =
+        rf_rank_attempt_weights(attempt, iteration);
+    RF_TRY(verify(attempt, &sources, NULL, out, err));
+    return weights.arena != sources.arena
+               ? verify(attempt, &weights, NULL, out, err)
+               : RF_OK;
 }
 
 static enum rf_status verify_arrived(struct rf_rank_attempt *attempt,
                                      uint64_t iteration,
-                                     struct rf_verify_result *found,
+                                     struct rf_msg_verified *out,
                                      struct rf_err *err)
 {
-    struct rf_content_job job = rf_rank_attempt_arrived(attempt, iteration);
-    enum rf_status status =
-        rf_verify(&job, attempt->memory, attempt->env.abort, found, err);
-    if (status == RF_OK && attempt->quantizer != NULL) {
-        job.arena = &attempt->quantized;
-        status = rf_quantizer_verify(&job, &attempt->quantize, attempt->memory,
-                                     found, err);
-    }
-    return status;
+    const struct rf_content_job arrived =
+        rf_rank_attempt_arrived(attempt, iteration);
+    const struct rf_content_job results =
+        rf_rank_attempt_results(attempt, iteration);
+    RF_TRY(verify(attempt, &arrived, &out->checked_bytes, out, err));
+    return makes_results(attempt)
+               ? verify(attempt, &results, &out->quantized_bytes, out, err)
+               : RF_OK;
 }
 
 static enum rf_status step_verify(struct rf_rank_attempt *attempt,
@@ -568,27 +624,18 @@ static enum rf_status step_verify(struct rf_rank_attempt *attempt,
                                   struct rf_msg_answer *answer,
                                   struct rf_err *err)
 {
-    struct rf_verify_result found = {0};
-    const char *side = "infer";
-    const bool moves = attempt->method->info->moves_bytes;
     enum rf_status status = flip_if_asked(attempt, step, err);
-    if (status == RF_OK && moves) {
-        status = verify_arrived(attempt, step->index, &found, err);
-    }
-    if (status == RF_OK && moves && step->sources) {
-        status = verify_sources(attempt, step->index, &side, &found, err);
-    }
-    if (status != RF_OK) {
-        return status;
-    }
     answer->verified = rf_schema_new(&rf_msg_verified_schema);
-    answer->verified->checked_bytes = found.checked_bytes;
-    answer->verified->mismatched_bytes = found.mismatched_bytes;
-    answer->verified->first = first_mismatch(attempt, side, &found);
-    if (moves && attempt->quantizer != NULL) {
-        answer->verified->quantized_bytes = attempt->quantize.value_bytes;
+    answer->verified->checked_bytes = answer->verified->mismatched_bytes = 0;
+    if (attempt->method->info->moves_bytes) {
+        RF_THEN(status,
+                verify_arrived(attempt, step->index, answer->verified, err));
+        if (status == RF_OK && step->sources) {
+            status =
+                verify_sources(attempt, step->index, answer->verified, err);
+        }
     }
-    return RF_OK;
+    return status;
 }
 
 static enum rf_status step_probe(struct rf_rank_attempt *attempt,
@@ -622,8 +669,9 @@ static enum rf_status step_export(struct rf_rank_attempt *attempt,
     const struct rf_rank_export_job job = {
         .env = &attempt->method_env,
         .arrived = rf_rank_attempt_arrived(attempt, step->index),
-        .quantize = &attempt->quantize,
-        .quantized = &attempt->quantized,
+        .converted = makes_results(attempt)
+                         ? rf_rank_attempt_results(attempt, step->index)
+                         : (struct rf_content_job){.results = NULL},
         .model = attempt->start.model,
         .folder = step->folder};
     uint64_t written = 0;

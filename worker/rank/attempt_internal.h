@@ -25,9 +25,10 @@ struct rf_rank_attempt {
         void *state;
     } yardstick;
     void *ran;                   /* the state of the last iteration */
-    struct rf_quantize quantize; /* this rank's parts; may be empty */
-    struct rf_arena quantized;
-    struct rf_arena shadow;       /* of the training arena; empty: not needed */
+    struct rf_quantize quantize; /* what this rank converts; may be empty */
+    struct rf_arena beside;      /* with "quantize": results, or at a sender its
+                                    weights */
+    struct rf_arena shadow;      /* of the training arena; empty: not needed */
     struct rf_delta_codec *delta; /* NULL: whole weights travel */
     struct rf_delta_zstd *zstd;   /* NULL: not needed */
     json_t *before,
@@ -51,8 +52,16 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
                                        struct rf_msg_answer *answer,
                                        struct rf_err *err) RF_MUST_CHECK;
 
+/* What this rank sends, and the weights before a conversion. */
+struct rf_content_job rf_rank_attempt_sources(struct rf_rank_attempt *attempt,
+                                              uint64_t iteration);
+struct rf_content_job rf_rank_attempt_weights(struct rf_rank_attempt *attempt,
+                                              uint64_t iteration);
 /* Where the method leaves the pieces of this rank, once it is open. */
 struct rf_content_job rf_rank_attempt_arrived(struct rf_rank_attempt *attempt,
+                                              uint64_t iteration);
+/* What a receiver made of them. */
+struct rf_content_job rf_rank_attempt_results(struct rf_rank_attempt *attempt,
                                               uint64_t iteration);
 
 /* Closes the method and frees arenas, plan and task. */

@@ -33,7 +33,7 @@ static uint64_t shared_bytes(const struct rf_arena *arena)
 uint64_t rf_rank_attempt_shared_bytes(const struct rf_rank_attempt *attempt)
 {
     uint64_t bytes =
-        shared_bytes(&attempt->quantized) + shared_bytes(&attempt->shadow);
+        shared_bytes(&attempt->beside) + shared_bytes(&attempt->shadow);
     for (int m = 0; m < RF_MEM_COUNT; m++) {
         bytes += shared_bytes(&attempt->method_env.arena[m]);
     }
@@ -266,15 +266,14 @@ static enum rf_status allocate(struct rf_rank_attempt *attempt,
             return status;
         }
     }
-    if (attempt->quantize.n > 0) {
-        enum rf_status status = attempt->memory->alloc(
-            attempt->quantize.result.arena_bytes, &attempt->quantized, err);
-        if (status != RF_OK) {
-            rf_err_wrap(err, "quantised arena");
-            return status;
-        }
+    const uint64_t bytes = rf_quantize_bytes(attempt->plan, attempt->env.rank);
+    const enum rf_status status =
+        bytes > 0 ? attempt->memory->alloc(bytes, &attempt->beside, err)
+                  : RF_OK;
+    if (status != RF_OK) {
+        rf_err_wrap(err, "arena for converting");
     }
-    return RF_OK;
+    return status;
 }
 
 /* Auto compresses if all ranks can: opens zstd's library then. */
@@ -359,6 +358,32 @@ static enum rf_status find_checkpoints(struct rf_rank_attempt *attempt,
     return status;
 }
 
+static bool at_sender(const struct rf_rank_attempt *attempt)
+{
+    return attempt->plan != attempt->plan->weights;
+}
+
+struct rf_content_job rf_rank_attempt_weights(struct rf_rank_attempt *attempt,
+                                              uint64_t iteration)
+{
+    struct rf_content_job job = rf_rank_attempt_sources(attempt, iteration);
+    if (at_sender(attempt)) {
+        job.plan = attempt->plan->weights;
+        job.arena = &attempt->beside;
+    }
+    return job;
+}
+
+struct rf_content_job rf_rank_attempt_results(struct rf_rank_attempt *attempt,
+                                              uint64_t iteration)
+{
+    struct rf_content_job job = rf_rank_attempt_arrived(attempt, iteration);
+    job.results = &attempt->quantize;
+    job.arena = &attempt->beside;
+    job.base_of = NULL;
+    return job;
+}
+
 struct rf_content_job rf_rank_attempt_arrived(struct rf_rank_attempt *attempt,
                                               uint64_t iteration)
 {
@@ -376,14 +401,19 @@ struct rf_content_job rf_rank_attempt_arrived(struct rf_rank_attempt *attempt,
 static enum rf_status prepare_quantizer(struct rf_rank_attempt *attempt,
                                         struct rf_err *err)
 {
-    const struct rf_content_job arrived = rf_rank_attempt_arrived(attempt, 0);
+    const bool sends = at_sender(attempt);
+    const struct rf_content_job weights =
+        sends ? rf_rank_attempt_weights(attempt, 0)
+              : rf_rank_attempt_arrived(attempt, 0);
     RF_TRY(rf_rank_amax_make(attempt->plan, &attempt->quantize, &attempt->amax,
                              err));
     return attempt->quantize.n == 0
                ? RF_OK
-               : attempt->memory->quantizer_create(&arrived, &attempt->quantize,
-                                                   &attempt->quantized,
-                                                   &attempt->quantizer, err);
+               : attempt->memory->quantizer_create(
+                     &weights, &attempt->quantize,
+                     sends ? &attempt->method_env.arena[RF_MEM_TRAIN]
+                           : &attempt->beside,
+                     &attempt->quantizer, err);
 }
 
 static enum rf_status open_method(struct rf_rank_attempt *attempt,
@@ -569,8 +599,9 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
         rf_rank_attempt_note_memory(attempt, &attempt->stages.before_bytes);
     }
     RF_THEN(status, agree(attempt, &agreement, err));
-    RF_THEN(status, rf_quantize_plan(attempt->plan, attempt->env.rank,
-                                     &attempt->quantize, err));
+    RF_THEN(status,
+            rf_quantize_plan(attempt->plan, rf_quantize_side(attempt->plan),
+                             attempt->env.rank, &attempt->quantize, err));
     RF_THEN(status, find_checkpoints(attempt, err));
     RF_THEN(status, allocate(attempt, err));
     RF_THEN(status, make_codec(attempt, err));
@@ -610,8 +641,8 @@ void rf_rank_attempt_release(struct rf_rank_attempt *attempt)
     for (int m = 0; m < RF_MEM_COUNT; m++) {
         free_arena(attempt, &attempt->method_env.arena[m]);
     }
-    if (attempt->quantized.base != NULL) {
-        attempt->memory->free(&attempt->quantized);
+    if (attempt->beside.base != NULL) {
+        attempt->memory->free(&attempt->beside);
     }
     if (attempt->shadow.base != NULL) {
         attempt->memory->free(&attempt->shadow);

@@ -89,39 +89,54 @@ static bool is_first_of_tensor(const struct rf_quantize_matrix *matrix)
            matrix->box.start[RF_DIM_TENSOR + 1] == 0;
 }
 
-/* Moves the blocks that this rank writes to the front; returns their number.
- * Of converted matrices it writes the results. */
-static size_t keep_own(const struct exporting *e,
-                       const struct rf_quantize *results,
-                       struct rf_block *blocks, size_t n)
+/* Whether this rank writes piece `index` of the job's arena. */
+static bool writes(const struct exporting *e, const struct rf_content_job *job,
+                   uint32_t index)
 {
     const struct rf_plan *plan = e->env->plan;
-    const struct rf_rank_layout *layout =
-        rf_plan_layout(plan, RF_INFER, e->env->rank);
-    const struct rf_quant_format *format = plan->spec->infer.quantize;
-    const uint32_t n_parts = format != NULL ? format->n_parts : 0;
+    const struct rf_piece *pieces =
+        rf_plan_layout(plan, RF_INFER, e->env->rank)->pieces;
+    const struct rf_quantize_matrix *matrix;
+    uint32_t n_parts;
+    if (job->results == NULL) {
+        return rf_export_writes(plan, e->env->rank, &pieces[index]);
+    }
+    n_parts = plan->converted->format->n_parts;
+    matrix = &job->results->matrices[index / n_parts];
+    return rf_export_writes(plan, e->env->rank, &pieces[matrix->source]) &&
+           (plan->converted->format->parts[index % n_parts].rows > 0 ||
+            is_first_of_tensor(matrix));
+}
+
+/* Whether a block of what arrived is replaced by results. */
+static bool is_replaced(const struct exporting *e,
+                        const struct rf_content_job *job,
+                        const struct rf_block *block)
+{
+    const struct rf_plan *plan = e->env->plan;
+    const struct rf_piece *piece =
+        &rf_content_layout(job)->pieces[block->piece];
+    return plan->converted != NULL && job->results == NULL &&
+           rf_family_converts(&plan->model->families[piece->family],
+                              (uint32_t)block->box.start[RF_DIM_LAYER],
+                              (uint32_t)block->box.start[RF_DIM_EXPERT]);
+}
+
+/* Moves the blocks that this rank writes to the front; returns their number. */
+static size_t keep_own(const struct exporting *e,
+                       const struct rf_content_job *job,
+                       struct rf_block *blocks, size_t n)
+{
     size_t kept = 0;
     uint32_t last = RF_NONE;
     bool own = false;
     for (size_t i = 0; i < n; i++) {
-        const struct rf_block *block = &blocks[i];
-        const struct rf_quantize_matrix *matrix =
-            results != NULL ? &results->matrices[block->piece / n_parts] : NULL;
-        const struct rf_piece *piece =
-            &layout->pieces[matrix != NULL ? matrix->source : block->piece];
-        if (block->piece != last) {
-            last = block->piece;
-            own = rf_export_writes(plan, e->env->rank, piece) &&
-                  (matrix == NULL ||
-                   format->parts[block->piece % n_parts].rows > 0 ||
-                   is_first_of_tensor(matrix));
+        if (blocks[i].piece != last) {
+            last = blocks[i].piece;
+            own = writes(e, job, last);
         }
-        if (own && (results != NULL || e->job->quantize->n == 0 ||
-                    !rf_quantize_converts(
-                        &plan->model->families[piece->family],
-                        (uint32_t)block->box.start[RF_DIM_LAYER],
-                        (uint32_t)block->box.start[RF_DIM_EXPERT]))) {
-            blocks[kept++] = *block;
+        if (own && !is_replaced(e, job, &blocks[i])) {
+            blocks[kept++] = blocks[i];
         }
     }
     return kept;
@@ -138,14 +153,12 @@ static enum rf_status sync_files(const struct exporting *e, struct rf_err *err)
     return RF_OK;
 }
 
-/* Writes what arrived or, unless NULL, `results`, which the job's arena has. */
+/* Writes what the job's arena has. */
 static enum rf_status write_blocks(struct exporting *e,
                                    const struct rf_content_job *job,
-                                   const struct rf_quantize *results,
                                    struct rf_err *err)
 {
     const struct rf_staging staging = {.job = job,
-                                       .results = results,
                                        .memory = e->env->memory,
                                        .way = RF_STAGE_OUT,
                                        .threads = RF_READ_THREADS,
@@ -153,9 +166,9 @@ static enum rf_status write_blocks(struct exporting *e,
                                        .work = write_run,
                                        .data = e};
     size_t n = 0;
-    struct rf_block *blocks = rf_blocks_of(job, results, &n);
+    struct rf_block *blocks = rf_blocks_of(job, &n);
     enum rf_status status = RF_OK;
-    n = keep_own(e, results, blocks, n);
+    n = keep_own(e, job, blocks, n);
     for (uint32_t i = 0; status == RF_OK && n > 0 && i < e->export->n_files;
          i++) {
         status = e->fds[i] < 0 ? open_file(e, i, err) : RF_OK;
@@ -167,12 +180,10 @@ static enum rf_status write_blocks(struct exporting *e,
 
 static enum rf_status write_own(struct exporting *e, struct rf_err *err)
 {
-    const struct rf_rank_export_job *job = e->job;
-    struct rf_content_job converted = job->arrived;
-    enum rf_status status = write_blocks(e, &job->arrived, NULL, err);
-    converted.arena = job->quantized;
-    converted.base_of = NULL;
-    RF_THEN(status, write_blocks(e, &converted, job->quantize, err));
+    enum rf_status status = write_blocks(e, &e->job->arrived, err);
+    if (status == RF_OK && e->job->converted.results != NULL) {
+        status = write_blocks(e, &e->job->converted, err);
+    }
     if (status == RF_OK && e->fds[0] >= 0) {
         status = sync_files(e, err);
     }

@@ -8,9 +8,9 @@
 struct rf_rank_export_job {
     const struct rf_method_env *env; /* of the refit's method */
     struct rf_content_job arrived;
-    const struct rf_quantize *quantize; /* with matrices: ... */
-    struct rf_arena *quantized;         /* ... the arena of their results */
-    const json_t *model;                /* of START */
+    struct rf_content_job converted; /* what this rank made of it, if it has
+                                        results */
+    const json_t *model;             /* of START */
     const char *folder;
 };
 

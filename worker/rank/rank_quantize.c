@@ -12,8 +12,8 @@ enum rf_status rf_rank_amax_make(const struct rf_plan *plan,
                                  const struct rf_quantize *what,
                                  struct rf_rank_amax *amax, struct rf_err *err)
 {
-    const struct rf_quant_format *format = plan->spec->infer.quantize;
-    if (format == NULL || !rf_quant_has_tensor_scale(format)) {
+    if (plan->converted == NULL ||
+        !rf_quant_has_tensor_scale(plan->converted->format)) {
         return RF_OK;
     }
     RF_TRY(rf_quantize_check(plan, &amax->exchanged, err));

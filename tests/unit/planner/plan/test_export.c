@@ -205,10 +205,9 @@ LOOP_TEST(test_export_has_values_and_scales_of_quantised_sides, 2)
     const json_t *of[2];
     json_int_t at[2][2];
     const char *dtype[2];
-    uint32_t n, f = 0;
+    uint32_t f = 0;
     make_model(&planned, cases[_i].model,
                SCENARIO("'tp': 1, 'quantize': true"));
-    n = planned.model->n_families;
     assert_ok(rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err),
               planned.err);
     header = json_loadb(export->files[0].head + 8,
@@ -238,7 +237,10 @@ LOOP_TEST(test_export_has_values_and_scales_of_quantised_sides, 2)
             rf_export_place_of(export, planned.plan, f, 1, e).offset,
             data + (uint64_t)at[0][0] + e * cases[_i].value_bytes);
         ck_assert_uint_eq(
-            rf_export_place_of(export, planned.plan, n + f, 1, e).offset,
+            rf_export_place_of(
+                export, planned.plan,
+                rf_converted_number(planned.plan->converted, f, 1), 1, e)
+                .offset,
             data + (uint64_t)at[1][0] + e * cases[_i].scale_bytes);
     }
     rf_export_destroy(export);
@@ -292,11 +294,10 @@ TEST(test_export_has_a_scale_for_each_expert)
     struct rf_export *export;
     json_auto_t *header;
     json_int_t shape[3], at[2];
-    uint32_t f = 0, n;
+    uint32_t f = 0;
     make_model(&planned, STACKED,
                "{'name': 's', 'quantize': 'fp8_tensor', 'train': {'tp': 1}, "
                "'infer': {'layout': 'hf'}}");
-    n = planned.model->n_families;
     assert_ok(rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err),
               planned.err);
     header = json_loadb(export->files[0].head + 8,
@@ -316,7 +317,10 @@ TEST(test_export_has_a_scale_for_each_expert)
         f++;
     }
     ck_assert_uint_eq(
-        rf_export_place_of(export, planned.plan, n + f, 1, 3).offset,
+        rf_export_place_of(export, planned.plan,
+                           rf_converted_number(planned.plan->converted, f, 1),
+                           1, 3)
+            .offset,
         export->files[0].head_bytes + (uint64_t)at[0] + 3 * 4);
     rf_export_destroy(export);
 }

@@ -20,6 +20,14 @@
 
 static const uint32_t slots[] = {4};
 
+static struct rf_family part_of(const struct rf_plan *plan, uint32_t family,
+                                uint32_t part)
+{
+    const struct rf_converted *converted = plan->converted;
+    return converted->model
+        .families[rf_converted_number(converted, family, part)];
+}
+
 static void make(struct planned *planned, const char *model,
                  const char *scenario)
 {
@@ -33,13 +41,14 @@ TEST(test_quantize_takes_the_matrices_of_linear_layers)
     struct rf_quantize all;
     uint64_t values = 0, scales = 0, end = 0;
     make(&planned, MODEL, SCENARIO("'quantize': true"));
-    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+    assert_ok(rf_quantize_plan(planned.plan, RF_INFER, 0, &all, &planned.err),
               planned.err);
     ck_assert_uint_eq(all.n, 2 * 7); /* q k v o, gate up down; two layers */
     for (size_t i = 0; i < all.n; i++) {
         const struct rf_piece *pieces = &all.result.pieces[2 * i];
         const struct rf_family *family =
             &planned.model->families[pieces->family];
+        uint64_t scales_end;
         const uint64_t *of = pieces[0].box.extent, *by = pieces[1].box.extent;
         ck_assert_uint_eq(rf_plan_layout(planned.plan, RF_INFER, 0)
                               ->pieces[all.matrices[i].source]
@@ -52,13 +61,13 @@ TEST(test_quantize_takes_the_matrices_of_linear_layers)
             ck_assert_uint_eq(by[RF_DIM_TENSOR + d],
                               (family->shape[d] + 127) / 128);
         }
-        ck_assert_uint_ge(pieces[0].offset, end); /* one after the other */
         ck_assert_uint_eq(pieces[0].offset % 256, 0);
         ck_assert_uint_ge(pieces[1].offset,
                           pieces[0].offset + rf_box_elements(&pieces[0].box));
-        end = pieces[1].offset + 4 * rf_box_elements(&pieces[1].box);
+        scales_end = pieces[1].offset + 4 * rf_box_elements(&pieces[1].box);
+        end = RF_MAX(end, scales_end);
         values += rf_box_elements(&pieces[0].box);
-        scales += end - pieces[1].offset;
+        scales += scales_end - pieces[1].offset;
     }
     ck_assert_uint_ge(all.result.arena_bytes, end);
     ck_assert_uint_eq(all.result.arena_bytes,
@@ -81,8 +90,7 @@ TEST(test_quantize_names_its_families)
         f++;
     }
     for (uint32_t scales = 0; scales < 2; scales++) {
-        const struct rf_family family =
-            rf_quantize_family(planned.plan, f + scales * model->n_families);
+        const struct rf_family family = part_of(planned.plan, f, scales);
         char name[100];
         rf_family_tensor_name(&family, 1, 0, name, sizeof(name));
         ck_assert_str_eq(
@@ -132,8 +140,7 @@ LOOP_TEST(test_quantize_makes_the_tensors_that_engines_read, RF_QUANTS)
     }
     for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
         if (strcmp(parts[i].format, format->name) == 0) {
-            const struct rf_family family = rf_quantize_family(
-                planned.plan, f + k++ * planned.model->n_families);
+            const struct rf_family family = part_of(planned.plan, f, k++);
             char name[100];
             rf_family_tensor_name(&family, 1, 0, name, sizeof(name));
             ck_assert_str_eq(strrchr(name, '.') + 1, parts[i].name);
@@ -145,19 +152,18 @@ LOOP_TEST(test_quantize_makes_the_tensors_that_engines_read, RF_QUANTS)
         }
     }
     ck_assert_uint_eq(k, format->n_parts);
-    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+    assert_ok(rf_quantize_plan(planned.plan, RF_INFER, 0, &all, &planned.err),
               planned.err);
     ck_assert_uint_eq(all.n, 2 * 7);
     ck_assert_uint_eq(all.result.n_pieces, all.n * k);
     ck_assert_uint_eq(all.result.arena_bytes,
                       rf_quantize_bytes(planned.plan, 0));
-    for (uint32_t i = 0; i < planned.model->n_families * k; i++) {
-        const struct rf_family family = rf_quantize_family(planned.plan, i);
-        bytes +=
-            rf_quantize_share(
-                &planned.model->families[i % planned.model->n_families]) > 0
-                ? rf_family_elements(&family) * rf_dtype_bytes(family.dtype)
-                : 0;
+    for (uint32_t i = 0; i < planned.plan->converted->model.n_families; i++) {
+        const struct rf_family *family =
+            &planned.plan->converted->model.families[i];
+        bytes += family->is_result ? rf_family_elements(family) *
+                                         rf_dtype_bytes(family->dtype)
+                                   : 0;
     }
     ck_assert_uint_eq(all.value_bytes, bytes);
     rf_quantize_free(&all);
@@ -177,7 +183,7 @@ LOOP_TEST(test_quantize_joins_what_engines_join, 2)
              "{'layout': %s}}",
              layouts[_i]);
     make(&planned, MODEL, scenario);
-    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+    assert_ok(rf_quantize_plan(planned.plan, RF_INFER, 0, &all, &planned.err),
               planned.err);
     ck_assert_uint_eq(all.n, 2 * 7);
     ck_assert_uint_eq(all.n_joined, 2 * 4);
@@ -206,7 +212,7 @@ TEST(test_quantize_is_nothing_unless_asked_for)
     AUTO(planned) planned;
     struct rf_quantize all;
     make(&planned, MODEL, SCENARIO("'tp': 4"));
-    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+    assert_ok(rf_quantize_plan(planned.plan, RF_INFER, 0, &all, &planned.err),
               planned.err);
     ck_assert_uint_eq(all.n, 0);
     ck_assert_uint_eq(all.result.arena_bytes, 0);
@@ -359,7 +365,7 @@ LOOP_TEST(test_quantize_converts_what_table_and_list_say,
         if (strcmp(family->name, converted[_i].family) == 0) {
             found++;
             for (uint32_t l = 0; l < family->n_layers; l++) {
-                layers |= rf_quantize_converts(family, l, 0) ? 1U << l : 0;
+                layers |= rf_family_converts(family, l, 0) ? 1U << l : 0;
             }
         }
     }
@@ -377,9 +383,9 @@ TEST(test_quantize_leaves_out_single_experts)
         const struct rf_family *family = &model->families[i];
         if (family->has_experts) {
             const bool named = strstr(family->name, "up_proj") != NULL;
-            ck_assert(rf_quantize_converts(family, 0, 1));
-            ck_assert(rf_quantize_converts(family, 0, 2) != named);
-            ck_assert_double_eq(rf_quantize_share(family), named ? 0.75 : 1);
+            ck_assert(rf_family_converts(family, 0, 1));
+            ck_assert(rf_family_converts(family, 0, 2) != named);
+            ck_assert_double_eq(rf_family_converted(family), named ? 0.75 : 1);
         }
     }
 }
@@ -393,7 +399,7 @@ TEST(test_quantize_splits_gated_delta_nets)
          "{'name': 's', 'train': {'tp': 1}, 'infer': {'layout': 'vllm', "
          "'tp': 4, 'quantize': true}}");
     assert_ok(rf_quantize_check(planned.plan, NULL, &planned.err), planned.err);
-    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+    assert_ok(rf_quantize_plan(planned.plan, RF_INFER, 0, &all, &planned.err),
               planned.err);
     /* 3 layers with q k v (one tensor), z, out; 1 with q k v o; 4 MLPs */
     ck_assert_uint_ge(all.n, 3 * 3 + 4 + 4 * 3);
@@ -408,20 +414,21 @@ TEST(test_quantize_splits_gated_delta_nets)
 TEST(test_quantize_covers_each_element_and_block_once)
 {
     AUTO(planned) planned;
-    uint32_t n_families;
+    const struct rf_model *model;
     make(&planned, "{'config': {" DELTA_NET "}}",
          "{'name': 's', 'train': {'tp': 1}, 'infer': {'layout': 'vllm', "
          "'tp': 4, 'quantize': true}}");
-    n_families = planned.model->n_families;
-    for (uint32_t f = 0; f < 2 * n_families; f++) {
-        const struct rf_family family = rf_quantize_family(planned.plan, f);
+    model = &planned.plan->converted->model;
+    for (uint32_t f = 0; f < model->n_families; f++) {
+        const struct rf_family *family = &model->families[f];
         struct rf_box boxes[64];
         uint64_t elements = 0;
         size_t n = 0;
         for (uint32_t r = 0; r < planned.world->n_ranks; r++) {
             struct rf_quantize all;
-            assert_ok(rf_quantize_plan(planned.plan, r, &all, &planned.err),
-                      planned.err);
+            assert_ok(
+                rf_quantize_plan(planned.plan, RF_INFER, r, &all, &planned.err),
+                planned.err);
             ck_assert_uint_eq(all.result.arena_bytes,
                               rf_quantize_bytes(planned.plan, r));
             for (size_t p = 0; p < all.result.n_pieces; p++) {
@@ -433,8 +440,8 @@ TEST(test_quantize_covers_each_element_and_block_once)
             }
             rf_quantize_free(&all);
         }
-        if (rf_quantize_share(&planned.model->families[f % n_families]) > 0) {
-            ck_assert_uint_eq(elements, rf_family_elements(&family));
+        if (family->is_result) {
+            ck_assert_uint_eq(elements, rf_family_elements(family));
             ck_assert(rf_boxes_disjoint(boxes, n));
         } else {
             ck_assert_uint_eq(n, 0);
@@ -447,13 +454,10 @@ TEST(test_quantize_results_that_overlap_are_found)
 {
     AUTO(planned) planned;
     struct rf_quantize all;
-    uint32_t items[64];
+    AUTO_FREE uint32_t *items = NULL;
     make(&planned, MODEL, SCENARIO("'quantize': true"));
-    ck_assert_uint_le(2 * planned.model->n_families, RF_ARRAY_SIZE(items));
-    for (uint32_t f = 0; f < 2 * planned.model->n_families; f++) {
-        items[f] = f < planned.model->n_families ? 1 : 4;
-    }
-    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+    items = rf_converted_items(planned.plan->converted);
+    assert_ok(rf_quantize_plan(planned.plan, RF_INFER, 0, &all, &planned.err),
               planned.err);
     assert_ok(rf_plan_prove_layout(&all.result, items, &planned.err),
               planned.err);

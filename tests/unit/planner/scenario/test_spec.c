@@ -218,6 +218,8 @@ static const struct {
     {"'train': {'make_vocab_size_divisible_by': 0}, 'infer': {}"},
     {"'train': {}, 'infer': {'quantize': true}"},
     {"'train': {}, 'infer': {}, 'quantize': {'format': 'nvfp4'}"},
+    {"'train': {}, 'infer': {}, 'quantize': {'format': 'mxfp8', "
+     "'at': 'sender'}"},
     {"'train': {'pp': 2, 'vpp': 2, 'pp_layers': [1, 2, 3, 0]}, 'infer': {}"},
 };
 
@@ -299,13 +301,13 @@ static const struct {
     {SIDES ", 'quantize': 'fp8'", "$.quantize: must be one of \"fp8_tensor\""},
     {SIDES ", 'quantize': {}", "\"format\" is missing"},
     {SIDES ", 'quantize': {'format': 'mxfp4'}", "did you mean \"mxfp8\"?"},
-    {SIDES ", 'quantize': {'format': 'mxfp8', 'at': 'sender'}",
-     "$.quantize.at: must be one of \"receiver\", not \"sender\""},
+    {SIDES ", 'quantize': {'format': 'mxfp8', 'at': 'trainer'}",
+     "$.quantize.at: must be one of \"receiver\", \"sender\""},
     {"'train': {}, 'infer': {'quantize': true}, 'quantize': 'mxfp8'",
      "stands beside infer.quantize"},
     {"'train': {'quantize': true}, 'infer': {}", "belongs to \"infer\""},
     {"'train': {}, 'infer': {'quantize': 'mxfp8'}",
-     "$.infer.quantize: must be one of \"none\""},
+     "$.infer.quantize: must be true or false"},
     {SIDES ", 'tp': 2", "\"tp\" belongs to \"train\" or \"infer\""},
     {TRAIN("'dtype': 'fp8'"), "\"fp8\"; known: float64"},
     {SIDES ", 'strategy': 'x'", "\"gather_broadcast\""},

@@ -196,7 +196,7 @@ LOOP_TEST(test_padding_is_what_no_piece_covers, RF_ARRAY_SIZE(layouts))
             size_t n = 0;
             struct rf_err err;
             mark_pieces(lab.plan, (enum rf_side)side, layout, covered);
-            assert_ok(rf_runs_padding(lab.plan, (enum rf_side)side, r,
+            assert_ok(rf_runs_padding(layout, lab.model->families,
                                       layout->arena_bytes, &spans, &n, &err),
                       err);
             for (size_t s = 0; s < n; s++) {

@@ -102,8 +102,8 @@ static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
                spec->cast_at_source ? "source" : "destination");
     }
     if (own->quantize != NULL) {
-        printf(spec->sender_quantizes ? ", quantized to %s by its senders"
-                                      : ", then quantized to %s",
+        printf(spec->quantize.at_sender ? ", quantized to %s by its senders"
+                                        : ", then quantized to %s",
                own->quantize->name);
     }
 }

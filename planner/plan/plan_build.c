@@ -74,7 +74,7 @@ static enum rf_status make_layouts(struct rf_plan *plan, struct rf_err *err)
                                 (enum rf_side)side, &plan->priv->layouts[side],
                                 err));
     }
-    return plan->converted != NULL && plan->spec->sender_quantizes
+    return plan->converted != NULL && plan->spec->quantize.at_sender
                ? rf_plan_convert(plan, err)
                : RF_OK;
 }

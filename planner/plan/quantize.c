@@ -415,7 +415,7 @@ enum rf_status rf_quantize_make(const struct rf_quantize_job *job,
 
 enum rf_side rf_quantize_side(const struct rf_plan *plan)
 {
-    return plan->spec->sender_quantizes ? RF_TRAIN : RF_INFER;
+    return plan->spec->quantize.at_sender ? RF_TRAIN : RF_INFER;
 }
 
 enum rf_status rf_quantize_plan(const struct rf_plan *plan, enum rf_side side,

@@ -29,6 +29,12 @@ struct rf_quantize_matrix {
     uint32_t joined;   /* index of its tensors below; 0 if there are none */
 };
 
+/* Rows [row, row + rows) of one of a rank's matrices. */
+struct rf_quantize_rows {
+    size_t matrix;
+    uint64_t row, rows;
+};
+
 /* The tensors with one scale: those of a layer and expert in all families that
  * are joined to `family`, the first of them. */
 struct rf_quantize_joined {

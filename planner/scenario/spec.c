@@ -368,12 +368,16 @@ static enum rf_status read_quantize(const struct rf_jnode *node, void *out,
                              "stands beside infer.quantize, its short form: "
                              "keep one of them");
     }
-    return rf_quantize_spec_read(&quantize, spec, nodes, err);
+    spec->quantize.format = spec->infer.quantize;
+    RF_TRY(rf_quantize_spec_read(&quantize, &spec->quantize, nodes, err));
+    spec->infer.quantize = spec->quantize.format;
+    return RF_OK;
 }
 
 static json_t *write_quantize(const void *in, const struct rf_spec_nodes *nodes)
 {
-    return rf_quantize_spec_write(in, nodes);
+    return rf_quantize_spec_write(&((const struct rf_spec *)in)->quantize,
+                                  nodes);
 }
 
 /* Which travels of an update, dense or not. */
@@ -517,6 +521,20 @@ static enum rf_status check_rules(const struct rf_jnode *node,
         struct rf_jnode train = rf_jnode_get(node, "train");
         member = rf_jnode_get(&train, "quantize");
         return rf_jnode_fail(&member, err, "belongs to \"infer\"");
+    }
+    member = rf_jnode_get(node, "quantize");
+    if (spec->quantize.overlaps && spec->group.by == RF_GROUP_NOTHING) {
+        return rf_jnode_fail(&member, err,
+                             "\"overlap\" needs \"group\": a group is "
+                             "converted while others move");
+    }
+    if (spec->quantize.overlaps && !spec->quantize.at_sender &&
+        rf_quant_has_tensor_scale(spec->infer.quantize)) {
+        return rf_jnode_fail(
+            &member, err,
+            "\"overlap\" at the receiver needs scales of blocks: that of a "
+            "tensor follows from all of it, on all ranks; take "
+            "\"at\": \"sender\", or fp8_block128 or mxfp8");
     }
     member = rf_jnode_get(node, "encoding");
     if (spec->encoding != RF_ENCODING_DENSE && !spec->update.given) {

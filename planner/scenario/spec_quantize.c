@@ -11,14 +11,14 @@ static enum rf_status read_format(const struct rf_jnode *object, void *out,
     unsigned format = 0;
     (void)nodes;
     RF_TRY(rf_jnode_word(&name, rf_quant_names, &format, err));
-    ((struct rf_spec *)out)->infer.quantize = &rf_quant_formats[format];
+    ((struct rf_quantize_spec *)out)->format = &rf_quant_formats[format];
     return RF_OK;
 }
 
 static json_t *write_format(const void *in, const struct rf_spec_nodes *nodes)
 {
     (void)nodes;
-    return json_string(((const struct rf_spec *)in)->infer.quantize->name);
+    return json_string(((const struct rf_quantize_spec *)in)->format->name);
 }
 
 static json_t *format_schema(void)
@@ -29,12 +29,15 @@ static json_t *format_schema(void)
 const struct rf_spec_field rf_quantize_fields[] = {
     {"format", .required = true, .read = read_format, .write = write_format,
      .schema = format_schema},
-    {"at", RF_SPEC_SWITCH, .offset = offsetof(struct rf_spec, sender_quantizes),
+    {"at", RF_SPEC_SWITCH,
+     .offset = offsetof(struct rf_quantize_spec, at_sender),
      .words = (const char *const[]){"receiver", "sender", NULL}},
+    {"overlap", RF_SPEC_BOOL,
+     .offset = offsetof(struct rf_quantize_spec, overlaps)},
     {.key = NULL}};
 
 enum rf_status rf_quantize_spec_read(const struct rf_jnode *node,
-                                     struct rf_spec *out,
+                                     struct rf_quantize_spec *out,
                                      const struct rf_spec_nodes *nodes,
                                      struct rf_err *err)
 {
@@ -46,15 +49,15 @@ enum rf_status rf_quantize_spec_read(const struct rf_jnode *node,
         return rf_spec_fields_read(rf_quantize_fields, node, out, nodes, err);
     }
     RF_TRY(rf_jnode_word(node, rf_quant_names, &format, err));
-    out->infer.quantize = &rf_quant_formats[format];
+    out->format = &rf_quant_formats[format];
     return RF_OK;
 }
 
-json_t *rf_quantize_spec_write(const struct rf_spec *spec,
+json_t *rf_quantize_spec_write(const struct rf_quantize_spec *quantize,
                                const struct rf_spec_nodes *nodes)
 {
-    return spec->infer.quantize != NULL
-               ? rf_spec_fields_write(rf_quantize_fields, spec, nodes)
+    return quantize->format != NULL
+               ? rf_spec_fields_write(rf_quantize_fields, quantize, nodes)
                : NULL;
 }
 

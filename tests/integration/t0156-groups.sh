@@ -54,6 +54,27 @@ test_serial_groups_take_stage_after_stage() {
         all(.[]; length > 0) and (.[0] | max) < (.[1] | min)'
 }
 
+test_groups_are_converted_while_others_move() {
+    cluster '.model.megatron |= (.hidden_size = 512 | .num_attention_heads = 4)
+        | .scenarios[0] += {train: {nodes: ["a"], tp: 4},
+            quantize: {format: "mxfp8", at: ["sender", "receiver"], overlap: true},
+            yardstick: false}'
+    coord_exits 0 cluster.json
+    for result in results/*/s*.json; do
+        expect_verified "$result"
+        expect_json "$result" '[.iterations[].ranks[] | select(.quantize_ms) |
+            .quantize_ms <= ([.pack_ms, .unpack_ms] | max) + 0.001] |
+            length > 0 and all'
+    done
+}
+
+test_conversions_that_cannot_overlap_are_refused() {
+    cluster '.scenarios[0] += {method: "disk", disk: {folder: "."},
+        quantize: {format: "mxfp8", at: "sender", overlap: true}}'
+    coord_exits 2 cluster.json
+    expect_text err 'method disk writes all that its senders hold'
+}
+
 test_all_strategies_and_methods_move_groups() {
     cluster ".scenarios[0] |= (.mode = \"colocated\" |
         .train = {tp: 2, dp: 3} | .infer = {tp: 1} |

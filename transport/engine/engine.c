@@ -161,6 +161,8 @@ static void list_own(struct rf_engine *engine)
     }
     engine->n_first = (uint32_t)n;
     engine->copies = rf_xcalloc(engine->n_own, sizeof(*engine->copies));
+    engine->conversions =
+        rf_xcalloc(engine->n_own, sizeof(*engine->conversions));
 }
 
 static enum rf_route route_of(const struct rf_copy_engine_policy *policy,
@@ -179,15 +181,13 @@ static enum rf_status build(struct rf_engine *engine,
 {
     const struct rf_method_env *env = engine->env;
     const struct rf_world *world = env->plan->world;
-    struct rf_flow_how how = {.schedule = env->schedule,
-                              .world = world,
-                              .node = world->ranks[env->rank].node,
-                              .serialize = env->plan->spec->serialize,
-                              .groups = env->plan->spec->group.by !=
-                                        RF_GROUP_NOTHING,
-                              .converted = env->plan != env->plan->weights
-                                               ? env->plan->model
-                                               : NULL};
+    struct rf_flow_how how = {
+        .schedule = env->schedule,
+        .world = world,
+        .node = world->ranks[env->rank].node,
+        .serialize = env->plan->spec->serialize,
+        .groups = env->plan->spec->group.by != RF_GROUP_NOTHING,
+        .plan = rf_converts_meanwhile(env->plan) ? env->plan : NULL};
     engine->routes = rf_xcalloc(env->schedule->n_ops, sizeof(*engine->routes));
     for (size_t i = 0; i < env->schedule->n_ops; i++) {
         engine->routes[i] = route_of(policy, world, &env->schedule->ops[i]);
@@ -259,6 +259,7 @@ void rf_engine_close(void *state)
     rf_flow_destroy(engine->flow);
     free(engine->deaths);
     free(engine->copies);
+    free(engine->conversions);
     free(engine->coders);
     free(engine->first);
     free(engine->nothing);
@@ -295,8 +296,10 @@ static int64_t *phase_of(struct rf_engine *engine, enum rf_trace_kind kind)
         return &times->pack_ns;
     case RF_TRACE_UNPACK:
     case RF_TRACE_READ:
-    case RF_TRACE_QUANTIZE:
         return &times->unpack_ns;
+    case RF_TRACE_QUANTIZE:
+        return engine->env->plan->spec->quantize.at_sender ? &times->pack_ns
+                                                           : &times->unpack_ns;
     case RF_TRACE_WAIT:
         return &times->sync_ns;
     default:
@@ -358,8 +361,8 @@ static void dispatch(struct rf_engine *engine, uint32_t action)
         assert(engine->carrier_ops != NULL);
         engine->carrier_ops->admit(engine->carrier, action);
         break;
-    case RF_ACTION_READY:
-        rf_engine_complete(engine, action);
+    case RF_ACTION_CONVERT:
+        engine->conversions[engine->conversions_in++ % engine->n_own] = action;
         break;
     case RF_ACTION_RECV:
     case RF_ACTION_GATE:
@@ -482,6 +485,32 @@ static enum rf_status check_node(struct rf_engine *engine, struct rf_err *err)
     return RF_OK;
 }
 
+/* Runs a part of the conversion that is first in line. */
+static enum rf_status convert(struct rf_engine *engine, bool *worked,
+                              struct rf_err *err)
+{
+    const struct rf_method_env *env = engine->env;
+    int64_t before;
+    uint32_t action;
+    bool done = true;
+    if (engine->conversions_in == engine->conversions_out) {
+        return RF_OK;
+    }
+    before = rf_now_ns();
+    action = engine->conversions[engine->conversions_out % engine->n_own];
+    if (env->convert != NULL) {
+        RF_TRY(env->convert(env->convert_data, engine->flow->actions[action].op,
+                            &done, err));
+        rf_engine_spent(engine, RF_TRACE_QUANTIZE, before, RF_NONE, 0);
+    }
+    if (done) {
+        engine->conversions_out++;
+        rf_engine_complete(engine, action);
+    }
+    *worked = true;
+    return RF_OK;
+}
+
 /* One pass over all work that does not wait. */
 static enum rf_status work(struct rf_engine *engine, bool *worked,
                            struct rf_err *err)
@@ -498,6 +527,7 @@ static enum rf_status work(struct rf_engine *engine, bool *worked,
     if (engine->carrier_ops != NULL) {
         RF_TRY(engine->carrier_ops->work(engine->carrier, worked, err));
     }
+    RF_TRY(convert(engine, worked, err));
     *worked |= copy_own(engine);
     *worked |= run_portion(engine);
     return RF_OK;

@@ -84,6 +84,8 @@ struct rf_engine {
     uint32_t n_own, own_left; /* copies, sends and receives of an iteration */
     uint32_t *copies;         /* own copies that may run: a ring of n_own */
     uint64_t copies_in, copies_out;
+    uint32_t *conversions; /* that may run: a ring of n_own */
+    uint64_t conversions_in, conversions_out;
     uint64_t copy_at;        /* items already copied of the front copy */
     struct rf_coder *coders; /* of own copies, by action */
     uint64_t copied_sent, copied_received; /* bytes copied in an iteration */

@@ -27,19 +27,21 @@ enum rf_route {
 
 enum rf_action_kind {
     RF_ACTION_COPY,
-    RF_ACTION_SEND,  /* over a link, or into a file */
-    RF_ACTION_RECV,  /* complete when the bytes are in place */
-    RF_ACTION_ADMIT, /* the destination may take the op now: on a link it
+    RF_ACTION_SEND,    /* over a link, or into a file */
+    RF_ACTION_RECV,    /* complete when the bytes are in place */
+    RF_ACTION_ADMIT,   /* the destination may take the op now: on a link it
                         notifies the source, from a file it reads */
-    RF_ACTION_READY, /* the rank has made what it sends, as "quantize" says */
-    RF_ACTION_GATE,  /* runs nothing; joins several actions */
+    RF_ACTION_CONVERT, /* the rank makes what it sends, or has received, into
+                          what "quantize" says: of a group, or all */
+    RF_ACTION_GATE,    /* runs nothing; joins several actions */
 };
 
 #define RF_FLOW_ANYONE UINT32_MAX
 
 struct rf_action {
     enum rf_action_kind kind;
-    uint32_t op;      /* index into schedule->ops; RF_NONE of the last two */
+    uint32_t op;      /* index into schedule->ops; of a conversion the group,
+                         RF_NO_GROUP: all; RF_NONE of a gate */
     uint32_t owner;   /* slot of the rank that runs it, or RF_FLOW_ANYONE */
     uint32_t n_needs; /* arrivals before it may run */
     uint32_t first_next, n_next;        /* into rf_flow.next: its successors */
@@ -86,9 +88,9 @@ struct rf_flow_how {
     uint32_t node;
     const enum rf_route *routes; /* by op */
     bool serialize;
-    bool groups; /* of the scenario */
-    const struct rf_model *converted; /* senders make its results after the
-                                         start; NULL: nothing */
+    bool groups;                /* of the scenario */
+    const struct rf_plan *plan; /* whose senders convert after the start, or
+                                   whose conversions overlap; NULL: neither */
 };
 
 /* Makes the actions of the schedule's ops. Routes and schedule must outlive the

@@ -7,7 +7,9 @@
  * group) and each (rank, task) that opens when all its ops are complete at that
  * rank, and precedes those of the slot's next group, or of the rank's next task.
  *
- * What a sender converts: an action of that rank precedes all reads of it.
+ * Conversions ("quantize"): an action of the rank that converts precedes all
+ * reads of what a sender makes, or follows all writes of what it makes a
+ * receiver's weights of; with "overlap", group by group.
  *
  * Arrivals from other nodes (a completed receive, an admission) have no edge:
  * the rank that sees one calls rf_flow_complete() or rf_flow_arrive().
@@ -40,8 +42,8 @@ struct flow_build {
     uint32_t node;
     size_t action_cap;
     struct gates groups, tasks;
-    const struct rf_model *converted;
-    uint32_t *ready; /* by slot; RF_NONE: it makes nothing */
+    const struct rf_plan *plan; /* as in struct rf_flow_how */
+    struct gates conversions;   /* of ranks and groups */
     struct edge *edges;
     size_t n_edges, edge_cap;
 };
@@ -100,32 +102,6 @@ static void add_op_actions(struct flow_build *build, uint32_t index)
     }
 }
 
-/* Whether its source makes what it reads during the iteration. */
-static bool reads_results(const struct flow_build *build,
-                          const struct rf_op *op)
-{
-    return build->converted != NULL && op->family != RF_NONE &&
-           op->src_mem == RF_MEM_TRAIN && is_here(build, op->src) &&
-           build->converted->families[op->family].is_result;
-}
-
-static void add_ready_actions(struct flow_build *build)
-{
-    const struct rf_flow *flow = build->flow;
-    build->ready = rf_xcalloc(flow->n_local, sizeof(*build->ready));
-    for (uint32_t slot = 0; slot < flow->n_local; slot++) {
-        build->ready[slot] = RF_NONE;
-    }
-    for (size_t i = 0; i < flow->schedule->n_ops; i++) {
-        const struct rf_op *op = &flow->schedule->ops[i];
-        if (reads_results(build, op) &&
-            build->ready[flow->slots[op->src]] == RF_NONE) {
-            build->ready[flow->slots[op->src]] = add_action(
-                build, RF_ACTION_READY, RF_NONE, flow->slots[op->src]);
-        }
-    }
-}
-
 /* --- gates ---------------------------------------------------------------- */
 
 static int compare_keys(const void *a, const void *b)
@@ -143,7 +119,7 @@ static void add_key(struct gates *gates, uint32_t rank, uint32_t number)
             ((struct gate_key){rank, number}));
 }
 
-static void finish_gates(struct flow_build *build, struct gates *gates)
+static void sort_keys(struct gates *gates)
 {
     size_t kept = 0;
     if (gates->n > 0) {
@@ -156,8 +132,13 @@ static void finish_gates(struct flow_build *build, struct gates *gates)
         }
     }
     gates->n = kept;
+}
+
+static void finish_gates(struct flow_build *build, struct gates *gates)
+{
+    sort_keys(gates);
     gates->first_action = build->flow->n_actions;
-    for (size_t i = 0; i < kept; i++) {
+    for (size_t i = 0; i < gates->n; i++) {
         add_action(build, RF_ACTION_GATE, RF_NONE, RF_FLOW_ANYONE);
     }
 }
@@ -225,6 +206,55 @@ static void collect_gates(struct flow_build *build)
     finish_gates(build, &build->tasks);
 }
 
+/* --- conversions ---------------------------------------------------------- */
+
+/* The rank that converts what the op reads, or what it writes; RF_NONE: none
+ * does, or not meanwhile. */
+static uint32_t converter_of(const struct flow_build *build,
+                             const struct rf_op *op)
+{
+    const struct rf_plan *plan = build->plan;
+    if (plan == NULL || op->family == RF_NONE) {
+        return RF_NONE;
+    }
+    if (plan->spec->quantize.at_sender) {
+        return op->src_mem == RF_MEM_TRAIN &&
+                       plan->model->families[op->family].is_result
+                   ? op->src
+                   : RF_NONE;
+    }
+    return op->dst_mem == RF_MEM_INFER &&
+                   rf_family_converted(&plan->model->families[op->family]) > 0
+               ? op->dst
+               : RF_NONE;
+}
+
+/* Whether it waits for its group alone. */
+static uint32_t converted_group(const struct flow_build *build,
+                                const struct rf_op *op)
+{
+    return build->plan->spec->quantize.overlaps ? op->group : RF_NO_GROUP;
+}
+
+static void collect_conversions(struct flow_build *build)
+{
+    const struct rf_flow *flow = build->flow;
+    struct gates *conversions = &build->conversions;
+    for (size_t i = 0; i < flow->schedule->n_ops; i++) {
+        const struct rf_op *op = &flow->schedule->ops[i];
+        const uint32_t rank = converter_of(build, op);
+        if (rank != RF_NONE && is_here(build, rank)) {
+            add_key(conversions, rank, converted_group(build, op));
+        }
+    }
+    sort_keys(conversions);
+    conversions->first_action = flow->n_actions;
+    for (size_t i = 0; i < conversions->n; i++) {
+        add_action(build, RF_ACTION_CONVERT, conversions->keys[i].number,
+                   flow->slots[conversions->keys[i].rank]);
+    }
+}
+
 /* --- edges ---------------------------------------------------------------- */
 
 static void add_edge(struct flow_build *build, uint32_t from, uint32_t to)
@@ -271,6 +301,24 @@ static enum rf_status link_dep(struct flow_build *build, const struct rf_op *op,
     return RF_OK;
 }
 
+/* What a sender converts is read after that; what arrives is converted when all
+ * of its group is there. */
+static void link_conversion(struct flow_build *build, const struct rf_op *op,
+                            const struct rf_op_actions *of)
+{
+    const uint32_t rank = converter_of(build, op);
+    uint32_t action;
+    if (rank == RF_NONE || !is_here(build, rank)) {
+        return;
+    }
+    action = gate_at(&build->conversions, rank, converted_group(build, op));
+    if (build->plan->spec->quantize.at_sender) {
+        add_edge(build, action, of->copy != RF_NONE ? of->copy : of->send);
+    } else {
+        add_edge(build, of->copy != RF_NONE ? of->copy : of->recv, action);
+    }
+}
+
 static enum rf_status link_op(struct flow_build *build, uint32_t index,
                               struct rf_err *err)
 {
@@ -279,9 +327,7 @@ static enum rf_status link_op(struct flow_build *build, uint32_t index,
     const struct rf_op_actions *of = &flow->of_op[index];
     const uint32_t reader = of->copy != RF_NONE ? of->copy : of->send;
     RF_TRY(reader != RF_NONE ? link_dep(build, op, reader, err) : RF_OK);
-    if (reads_results(build, op)) {
-        add_edge(build, build->ready[flow->slots[op->src]], reader);
-    }
+    link_conversion(build, op, of);
     if (of->copy != RF_NONE) {
         link_rank(build, op, op->src, of->copy, of->copy);
         if (op->dst != op->src) {
@@ -337,11 +383,10 @@ enum rf_status rf_flow_build(const struct rf_flow_how *how,
 {
     const struct rf_schedule *schedule = how->schedule;
     struct rf_flow *flow = rf_xcalloc(1, sizeof(*flow));
-    struct flow_build build = {
-        .flow = flow,
-        .world = how->world,
-        .node = how->node,
-        .converted = how->converted};
+    struct flow_build build = {.flow = flow,
+                               .world = how->world,
+                               .node = how->node,
+                               .plan = how->plan};
     enum rf_status status = RF_OK;
     flow->schedule = schedule;
     flow->routes = how->routes;
@@ -352,14 +397,14 @@ enum rf_status rf_flow_build(const struct rf_flow_how *how,
     for (uint32_t i = 0; i < schedule->n_ops; i++) {
         add_op_actions(&build, i);
     }
-    add_ready_actions(&build);
+    collect_conversions(&build);
     collect_gates(&build);
     for (uint32_t i = 0; i < schedule->n_ops && status == RF_OK; i++) {
         status = link_op(&build, i, err);
     }
     sort_edges(&build);
     free(build.edges);
-    free(build.ready);
+    free(build.conversions.keys);
     free(build.groups.keys);
     free(build.tasks.keys);
     if (status != RF_OK) {

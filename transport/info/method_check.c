@@ -108,6 +108,30 @@ static enum rf_status check_format(const struct rf_method_info *info,
                             format->name, info->name);
 }
 
+/* Refuses conversions between copies where nothing orders them so. */
+static enum rf_status check_overlap(const struct rf_method_info *info,
+                                    const struct rf_plan *plan,
+                                    struct rf_err *err)
+{
+    if (!plan->spec->quantize.overlaps) {
+        return RF_OK;
+    }
+    if (info->memory == RF_DEVICE_MEMORY) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "quantize: \"overlap\" converts in host memory only, "
+                          "and method %s has weights in GPU memory",
+                          info->name);
+    }
+    if (info->needs_folder && plan->spec->quantize.at_sender) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "quantize: method %s writes all that its senders "
+                          "hold from the start, so their conversion cannot "
+                          "\"overlap\"; at the receiver it can",
+                          info->name);
+    }
+    return RF_OK;
+}
+
 /* Refuses encodings of changes where nothing encodes them. */
 static enum rf_status check_encoding(const struct rf_method_info *info,
                                      const struct rf_plan *plan,
@@ -143,6 +167,7 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
     }
     status = check_casts(info, plan, err);
     RF_THEN(status, check_format(info, plan, err));
+    RF_THEN(status, check_overlap(info, plan, err));
     RF_THEN(status, rf_quantize_check(plan, NULL, err));
     RF_THEN(status, rf_update_check(plan, err));
     RF_THEN(status, check_encoding(info, plan, err));

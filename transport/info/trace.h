@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 enum rf_trace_kind {
-    RF_TRACE_COPY,     /* between mapped arenas */
-    RF_TRACE_PACK,     /* into a send buffer */
-    RF_TRACE_SEND,     /* bytes to a socket */
-    RF_TRACE_RECEIVE,  /* bytes from a socket */
-    RF_TRACE_UNPACK,   /* from a receive buffer */
-    RF_TRACE_WRITE,    /* into a file */
-    RF_TRACE_READ,     /* from a file */
-    RF_TRACE_WAIT,     /* for other ranks, with nothing else to do */
+    RF_TRACE_COPY,    /* between mapped arenas */
+    RF_TRACE_PACK,    /* into a send buffer */
+    RF_TRACE_SEND,    /* bytes to a socket */
+    RF_TRACE_RECEIVE, /* bytes from a socket */
+    RF_TRACE_UNPACK,  /* from a receive buffer */
+    RF_TRACE_WRITE,   /* into a file */
+    RF_TRACE_READ,    /* from a file */
+    RF_TRACE_WAIT,    /* for other ranks, with nothing else to do */
     RF_TRACE_QUANTIZE,
     RF_TRACE_KINDS,
 };

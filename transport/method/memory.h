@@ -125,6 +125,11 @@ struct rf_memory_ops {
                                      struct rf_err *err);
     enum rf_status (*quantizer_run)(void *quantizer, const float *amax,
                                     int64_t *ns, struct rf_err *err);
+    /* The same of whole blocks of one matrix; NULL: rf_method_check() refuses
+     * "overlap". */
+    enum rf_status (*quantizer_part)(void *quantizer, const float *amax,
+                                     const struct rf_quantize_rows *rows,
+                                     struct rf_err *err);
     void (*quantizer_destroy)(void *quantizer); /* NULL is fine */
     /* Bytes now in use by this process, and bytes free on the device or
      * node. */

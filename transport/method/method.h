@@ -62,6 +62,12 @@ struct rf_method_env {
                                size_t size, struct rf_blob *all,
                                struct rf_err *err);
     void *exchange_data;
+    /* With "overlap" of "quantize": converts a part of a group's matrices, for a
+     * few milliseconds at most; *done with the last. NULL: the rank converts
+     * before `start`, or after the last `progress`. */
+    enum rf_status (*convert)(void *convert_data, uint32_t group, bool *done,
+                              struct rf_err *err);
+    void *convert_data;
     /* Receives from `open` the memory registered with its library, or why there
      * is none; NULL: not wanted. Untouched by methods that register nothing. */
     struct rf_registration *registration;
@@ -137,6 +143,10 @@ struct rf_method_ops {
     void (*abort)(void *state);
     void (*close)(void *state); /* NULL state is fine */
 };
+
+/* Whether conversions order the copies of a method: those of senders, and those
+ * that overlap. */
+bool rf_converts_meanwhile(const struct rf_plan *plan);
 
 /* The implementation of a method (by name) on this node: built in, or from
  * refit-cuda.so or refit-ucx.so (loaded on first need). NULL when absent; `err`

@@ -81,6 +81,12 @@ enum rf_status rf_share_first(const struct rf_method_env *env, const char *what,
     return status;
 }
 
+bool rf_converts_meanwhile(const struct rf_plan *plan)
+{
+    return plan->converted != NULL &&
+           (plan->spec->quantize.at_sender || plan->spec->quantize.overlaps);
+}
+
 void rf_method_yardstick_key(uint8_t key[RF_DATA_KEY_BYTES])
 {
     key[0] ^= 0xff;

@@ -150,6 +150,7 @@ const struct rf_memory_ops rf_memory_host = {
     .quantizer_create = rf_quantizer_create,
     .quantizer_amax = rf_quantizer_amax,
     .quantizer_run = rf_quantizer_run,
+    .quantizer_part = rf_quantizer_part,
     .quantizer_destroy = rf_quantizer_destroy,
     .usage = host_usage,
 };

@@ -86,17 +86,19 @@ static struct rf_convert_rows rows_of(const struct quantizer *quantizer,
         .scales = quantizer->result + parts[1].offset};
 }
 
-static enum rf_status refuse(const struct quantizer *quantizer, size_t i,
+static enum rf_status refuse(const struct quantizer *quantizer,
+                             const struct rf_quantize_rows *part,
                              const struct rf_convert_rows *rows,
                              struct rf_err *err)
 {
     const struct rf_quantize *what = quantizer->what;
-    const struct rf_box *box = &what->matrices[i].box;
+    const struct rf_box *box = &what->matrices[part->matrix].box;
     const struct rf_quantize_place place = {
-        .family = what->result.pieces[i * quantizer->format->n_parts].family,
+        .family = what->result.pieces[part->matrix * quantizer->format->n_parts]
+                      .family,
         .layer_index = (uint32_t)box->start[RF_DIM_LAYER],
         .expert = (uint32_t)box->start[RF_DIM_EXPERT],
-        .row = box->start[ROW],
+        .row = box->start[ROW] + part->row,
         .column = box->start[COLUMN]};
     return rf_quantize_refuse(quantizer->plan, &place, rows, err);
 }
@@ -110,32 +112,49 @@ enum rf_status rf_quantizer_amax(void *opaque, float *amax, struct rf_err *err)
         float *most = &amax[quantizer->what->matrices[i].joined];
         const float here = rf_convert_amax(&rows);
         if (!isfinite(here)) {
-            return refuse(quantizer, i, &rows, err);
+            const struct rf_quantize_rows all = {.matrix = i};
+            return refuse(quantizer, &all, &rows, err);
         }
         *most = RF_MAX(*most, here);
     }
     return RF_OK;
 }
 
-enum rf_status rf_quantizer_run(void *opaque, const float *amax, int64_t *ns,
-                                struct rf_err *err)
+enum rf_status rf_quantizer_part(void *opaque, const float *amax,
+                                 const struct rf_quantize_rows *part,
+                                 struct rf_err *err)
 {
     const struct quantizer *quantizer = opaque;
     const struct rf_quant_format *format = quantizer->format;
     const struct rf_quantize *what = quantizer->what;
+    const struct rf_piece *parts =
+        &what->result.pieces[part->matrix * format->n_parts];
+    struct rf_convert_rows rows = rows_of(quantizer, part->matrix);
+    rows.src += part->row * rows.pitch;
+    rows.rows = part->rows;
+    rows.values += part->row * parts[0].stride[ROW];
+    if (format->parts[1].rows > 0) {
+        rows.scales += part->row / format->parts[1].rows * parts[1].stride[ROW];
+    }
+    if (rf_quant_has_tensor_scale(format)) {
+        rows.amax = amax[what->matrices[part->matrix].joined];
+        const float scale = rf_convert_tensor_scale(format, rows.amax);
+        memcpy(quantizer->result + parts[format->n_parts - 1].offset, &scale,
+               sizeof(scale));
+    }
+    return rf_convert_run(format, &rows) ? RF_OK
+                                         : refuse(quantizer, part, &rows, err);
+}
+
+enum rf_status rf_quantizer_run(void *opaque, const float *amax, int64_t *ns,
+                                struct rf_err *err)
+{
+    const struct quantizer *quantizer = opaque;
     const int64_t before = rf_now_ns();
-    for (size_t i = 0; i < what->n; i++) {
-        const struct rf_piece *last =
-            &what->result.pieces[(i + 1) * format->n_parts - 1];
-        struct rf_convert_rows rows = rows_of(quantizer, i);
-        if (rf_quant_has_tensor_scale(format)) {
-            rows.amax = amax[what->matrices[i].joined];
-            const float scale = rf_convert_tensor_scale(format, rows.amax);
-            memcpy(quantizer->result + last->offset, &scale, sizeof(scale));
-        }
-        if (!rf_convert_run(format, &rows)) {
-            return refuse(quantizer, i, &rows, err);
-        }
+    for (size_t i = 0; i < quantizer->what->n; i++) {
+        const struct rf_quantize_rows all = {
+            .matrix = i, .rows = quantizer->what->matrices[i].box.extent[ROW]};
+        RF_TRY(rf_quantizer_part(opaque, amax, &all, err));
     }
     *ns = rf_now_ns() - before;
     return RF_OK;

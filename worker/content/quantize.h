@@ -18,6 +18,9 @@ enum rf_status rf_quantizer_amax(void *quantizer, float *amax,
                                  struct rf_err *err);
 enum rf_status rf_quantizer_run(void *quantizer, const float *amax, int64_t *ns,
                                 struct rf_err *err);
+enum rf_status rf_quantizer_part(void *quantizer, const float *amax,
+                                 const struct rf_quantize_rows *rows,
+                                 struct rf_err *err);
 void rf_quantizer_destroy(void *quantizer);
 
 /* Rows of a matrix that cannot be converted, and their first element. */

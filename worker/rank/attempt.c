@@ -389,6 +389,16 @@ static void report_times(struct rf_rank_attempt *attempt,
     };
 }
 
+struct rf_rank_quantize
+rf_rank_attempt_quantize(struct rf_rank_attempt *attempt)
+{
+    return (struct rf_rank_quantize){.env = &attempt->method_env,
+                                     .what = &attempt->quantize,
+                                     .quantizer = attempt->quantizer,
+                                     .amax = &attempt->amax,
+                                     .groups = &attempt->groups};
+}
+
 static enum rf_status run_refit(struct rf_rank_attempt *attempt,
                                 const struct rf_msg_step *step,
                                 struct rf_msg_answer *answer,
@@ -396,11 +406,9 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
 {
     struct rf_trace *trace = attempt->method_env.trace;
     struct rf_phase_times times = {0};
-    const struct rf_rank_quantize quantize = {.env = &attempt->method_env,
-                                              .what = &attempt->quantize,
-                                              .quantizer = attempt->quantizer,
-                                              .amax = &attempt->amax};
-    const bool sends = attempt->plan != attempt->plan->weights;
+    const struct rf_rank_quantize quantize = rf_rank_attempt_quantize(attempt);
+    const bool first = attempt->plan->spec->quantize.at_sender ||
+                       attempt->plan->spec->quantize.overlaps;
     int64_t start_ns, moved_ns, end_ns, committed_ns = 0, quantized_ns = 0;
     int64_t amax_ns = 0;
     enum rf_status status;
@@ -408,7 +416,7 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
         rf_delta_codec_begin(attempt->delta, step->index + 2);
     }
     status = wait_for_start(attempt, step->start_at_ns, &start_ns, err);
-    if (status == RF_OK && sends) {
+    if (status == RF_OK && first) {
         status = rf_rank_quantize_run(&quantize, &quantized_ns, &amax_ns, err);
     }
     RF_THEN(status, move_bytes(attempt, attempt->state, step, err));
@@ -419,7 +427,7 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
         moved_ns += committed_ns;
         rf_delta_codec_took(attempt->delta, moved_ns - start_ns);
     }
-    if (status == RF_OK && !sends) {
+    if (status == RF_OK && !first) {
         status = rf_rank_quantize_run(&quantize, &quantized_ns, &amax_ns, err);
     }
     end_ns = rf_now_ns();
@@ -427,13 +435,13 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
         return status;
     }
     attempt->method->timing(attempt->state, &times);
-    times.pack_ns += committed_ns + (sends ? quantized_ns : 0);
-    times.unpack_ns += sends ? 0 : quantized_ns;
+    times.pack_ns += committed_ns + (first ? quantized_ns : 0);
+    times.unpack_ns += first ? 0 : quantized_ns;
     times.device_ns += quantized_ns;
     times.sync_ns += amax_ns;
     report_times(attempt, trace, &times, start_ns, end_ns, answer);
     if (attempt->quantizer != NULL) {
-        answer->ran->quantize_ns = quantized_ns;
+        answer->ran->quantize_ns = quantized_ns + attempt->groups.ns;
     }
     if (attempt->amax.exchanged) {
         answer->ran->amax_ns = amax_ns;

@@ -34,8 +34,9 @@ struct rf_rank_attempt {
     json_t *before,
         *after; /* update.from and .to, like rf_model.files; or NULL */
     void *quantizer;
-    struct rf_rank_amax amax; /* for the scales of tensors */
-    int64_t deadline_ns;      /* of the step's exchanges */
+    struct rf_rank_amax amax;     /* for the scales of tensors */
+    struct rf_rank_groups groups; /* whose conversions overlap */
+    int64_t deadline_ns;          /* of the step's exchanges */
     struct {
         bool done;      /* the sources hold it; refits do not change them */
         uint32_t index; /* iteration they were filled for */
@@ -63,6 +64,10 @@ struct rf_content_job rf_rank_attempt_arrived(struct rf_rank_attempt *attempt,
 /* What a receiver made of them. */
 struct rf_content_job rf_rank_attempt_results(struct rf_rank_attempt *attempt,
                                               uint64_t iteration);
+
+/* What this rank converts, and with what. */
+struct rf_rank_quantize
+rf_rank_attempt_quantize(struct rf_rank_attempt *attempt);
 
 /* Closes the method and frees arenas, plan and task. */
 void rf_rank_attempt_release(struct rf_rank_attempt *attempt);

@@ -407,6 +407,7 @@ static enum rf_status prepare_quantizer(struct rf_rank_attempt *attempt,
               : rf_rank_attempt_arrived(attempt, 0);
     RF_TRY(rf_rank_amax_make(attempt->plan, &attempt->quantize, &attempt->amax,
                              err));
+    rf_rank_groups_make(attempt->plan, &attempt->quantize, &attempt->groups);
     return attempt->quantize.n == 0
                ? RF_OK
                : attempt->memory->quantizer_create(
@@ -414,6 +415,14 @@ static enum rf_status prepare_quantizer(struct rf_rank_attempt *attempt,
                      sends ? &attempt->method_env.arena[RF_MEM_TRAIN]
                            : &attempt->beside,
                      &attempt->quantizer, err);
+}
+
+/* The hook rf_method_env.convert. */
+static enum rf_status convert(void *data, uint32_t group, bool *done,
+                              struct rf_err *err)
+{
+    const struct rf_rank_quantize quantize = rf_rank_attempt_quantize(data);
+    return rf_rank_quantize_part(&quantize, group, done, err);
 }
 
 static enum rf_status open_method(struct rf_rank_attempt *attempt,
@@ -428,6 +437,10 @@ static enum rf_status open_method(struct rf_rank_attempt *attempt,
     }
     env->memory = attempt->memory;
     env->registration = &attempt->registration;
+    if (attempt->plan->spec->quantize.overlaps) {
+        env->convert = convert;
+        env->convert_data = attempt;
+    }
     status = attempt->method->open(env, &attempt->state, err);
     if (status != RF_OK) {
         rf_err_wrap(err, "method %s", attempt->method->info->name);
@@ -497,6 +510,7 @@ static enum rf_status open_yardstick(struct rf_rank_attempt *attempt,
         rf_method_yardstick_key(env->data_key);
         env->registration = NULL; /* only the refit's counts */
         env->codec = NULL;        /* whole weights */
+        env->convert = NULL;
         env->like = attempt->state;
         status = attempt->method->open(env, &attempt->yardstick.state, err);
     }
@@ -652,6 +666,7 @@ void rf_rank_attempt_release(struct rf_rank_attempt *attempt)
     json_decref(attempt->before);
     json_decref(attempt->after);
     rf_rank_amax_free(&attempt->amax);
+    rf_rank_groups_free(&attempt->groups);
     rf_quantize_free(&attempt->quantize);
     rf_schedule_destroy(attempt->yardstick.schedule);
     rf_schedule_destroy(attempt->schedule);

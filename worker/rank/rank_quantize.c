@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "planner/plan/tensor_groups.h"
 
 enum rf_status rf_rank_amax_make(const struct rf_plan *plan,
                                  const struct rf_quantize *what,
@@ -37,6 +38,147 @@ static int compare_parts(const void *a, const void *b)
                       RF_THEN_BY(RF_COMPARE(x->layer_index, y->layer_index),
                                  RF_COMPARE(x->expert, y->expert)));
 }
+
+/* --- Groups --- */
+
+/* About a millisecond's work. */
+#define PART_BYTES (UINT64_C(1) << 20)
+#define PART_ROWS UINT64_C(128) /* whole blocks */
+
+static int compare_groups(const void *a, const void *b)
+{
+    const struct rf_rank_grouped *x = a, *y = b;
+    return RF_THEN_BY(RF_COMPARE(x->group, y->group),
+                      RF_COMPARE(x->matrix, y->matrix));
+}
+
+/* The first tensor of each family of a plan. */
+static size_t *number_tensors(const struct rf_model *model)
+{
+    size_t *first = rf_xcalloc(model->n_families + 1, sizeof(*first));
+    for (uint32_t f = 0; f < model->n_families; f++) {
+        const struct rf_family *family = &model->families[f];
+        first[f + 1] = first[f] + (size_t)family->n_layers * family->n_experts;
+    }
+    return first;
+}
+
+/* The group of each tensor. */
+static uint32_t *find_groups(const struct rf_plan *plan, const size_t *first)
+{
+    const struct rf_model *model = plan->model;
+    struct rf_tensor_groups groups;
+    uint32_t *of = rf_xcalloc(first[model->n_families], sizeof(*of));
+    rf_tensor_groups_make(plan, &groups);
+    for (size_t i = 0; i < groups.n_slices; i++) {
+        const struct rf_group_slice *slice = &groups.slices[i];
+        const uint64_t *start = slice->box.start, *extent = slice->box.extent;
+        for (uint64_t l = start[0]; l < start[0] + extent[0]; l++) {
+            for (uint64_t e = start[1]; e < start[1] + extent[1]; e++) {
+                of[first[slice->family] +
+                   l * model->families[slice->family].n_experts + e] =
+                    slice->group;
+            }
+        }
+    }
+    rf_tensor_groups_free(&groups);
+    return of;
+}
+
+/* The group that a matrix is converted for: the first with a part of it, if
+ * parts travel. */
+static uint32_t group_of(const struct rf_plan *plan,
+                         const struct rf_quantize *what, size_t matrix,
+                         const size_t *first, const uint32_t *groups)
+{
+    const uint32_t n_parts = plan->converted->format->n_parts;
+    const uint32_t travelling = plan != plan->weights ? n_parts : 1;
+    uint32_t least = UINT32_MAX;
+    for (uint32_t k = 0; k < travelling; k++) {
+        const struct rf_piece *part =
+            &what->result.pieces[matrix * n_parts + k];
+        const struct rf_family *family = &plan->model->families[part->family];
+        least = RF_MIN(
+            least, groups[first[part->family] +
+                          part->box.start[RF_DIM_LAYER] * family->n_experts +
+                          part->box.start[RF_DIM_EXPERT]]);
+    }
+    return least;
+}
+
+void rf_rank_groups_make(const struct rf_plan *plan,
+                         const struct rf_quantize *what,
+                         struct rf_rank_groups *groups)
+{
+    size_t *first;
+    uint32_t *found;
+    if (!plan->spec->quantize.overlaps || what->n == 0) {
+        return;
+    }
+    first = number_tensors(plan->model);
+    found = find_groups(plan, first);
+    groups->of = rf_xcalloc(what->n, sizeof(*groups->of));
+    for (size_t i = 0; i < what->n; i++) {
+        groups->of[i] = (struct rf_rank_grouped){
+            group_of(plan, what, i, first, found), (uint32_t)i};
+    }
+    qsort(groups->of, what->n, sizeof(*groups->of), compare_groups);
+    free(found);
+    free(first);
+}
+
+void rf_rank_groups_free(struct rf_rank_groups *groups)
+{
+    free(groups->of);
+    *groups = (struct rf_rank_groups){.of = NULL};
+}
+
+/* Moves on to the first matrix of a group, unless one of it is in hand. */
+static void go_to(const struct rf_rank_quantize *quantize, uint32_t group)
+{
+    struct rf_rank_groups *groups = quantize->groups;
+    const size_t n = quantize->what->n;
+    if (groups->at < n && groups->of[groups->at].group == group) {
+        return;
+    }
+    groups->at = 0;
+    groups->row = 0;
+    while (groups->at < n && groups->of[groups->at].group < group) {
+        groups->at++;
+    }
+}
+
+enum rf_status rf_rank_quantize_part(const struct rf_rank_quantize *quantize,
+                                     uint32_t group, bool *done,
+                                     struct rf_err *err)
+{
+    const struct rf_quantize *what = quantize->what;
+    struct rf_rank_groups *groups = quantize->groups;
+    const int64_t before = rf_now_ns();
+    go_to(quantize, group);
+    if (groups->at < what->n && groups->of[groups->at].group == group) {
+        const uint32_t matrix = groups->of[groups->at].matrix;
+        const uint64_t *extent =
+            &what->matrices[matrix].box.extent[RF_DIM_TENSOR];
+        const uint64_t most =
+            RF_MAX(PART_BYTES / (sizeof(uint16_t) * extent[1]), PART_ROWS);
+        const struct rf_quantize_rows part = {
+            matrix, groups->row,
+            RF_MIN(extent[0] - groups->row, most / PART_ROWS * PART_ROWS)};
+        RF_TRY(quantize->env->memory->quantizer_part(
+            quantize->quantizer, quantize->amax->of, &part, err));
+        groups->row += part.rows;
+        if (groups->row == extent[0]) {
+            groups->row = 0;
+            groups->at++;
+        }
+    }
+    *done = groups->at == what->n || groups->of[groups->at].group != group;
+    groups->ns += rf_now_ns() - before;
+    return RF_OK;
+}
+
+/* --- Largest magnitudes --- */
 
 /* Raises this rank's magnitudes by those of another. */
 static enum rf_status take_parts(const struct rf_rank_quantize *quantize,
@@ -109,16 +251,19 @@ enum rf_status rf_rank_quantize_run(const struct rf_rank_quantize *quantize,
     const struct rf_memory_ops *memory = quantize->env->memory;
     int64_t at_ns = rf_now_ns(), found_ns = 0;
     *ns = *amax_ns = 0;
-    if (quantize->quantizer != NULL && quantize->amax->of != NULL) {
+    quantize->groups->ns = 0;
+    quantize->groups->at = quantize->what->n;
+    if (quantize->amax->of != NULL && quantize->quantizer != NULL) {
         RF_TRY(memory->quantizer_amax(quantize->quantizer, quantize->amax->of,
                                       err));
         found_ns = spent(quantize, RF_TRACE_QUANTIZE, &at_ns);
     }
-    if (quantize->amax->exchanged) {
+    if (quantize->amax->of != NULL && quantize->amax->exchanged) {
         RF_TRY(exchange(quantize, err));
         *amax_ns = spent(quantize, RF_TRACE_WAIT, &at_ns);
     }
-    if (quantize->quantizer != NULL) {
+    *ns = found_ns;
+    if (quantize->quantizer != NULL && quantize->groups->of == NULL) {
         RF_TRY(memory->quantizer_run(quantize->quantizer, quantize->amax->of,
                                      ns, err));
         spent(quantize, RF_TRACE_QUANTIZE, &at_ns);

@@ -1,7 +1,7 @@
 /*
- * Quantising on a rank after an iteration has moved the weights, with the
- * exchange of largest magnitudes that the scales of tensors need
- * (planner/plan/quantize.h).
+ * Quantising on a rank: before or after an iteration moves the weights, or
+ * meanwhile, group by group; with the exchange of largest magnitudes that the
+ * scales of tensors need (planner/plan/quantize.h).
  */
 #ifndef RF_WORKER_RANK_RANK_QUANTIZE_H
 #define RF_WORKER_RANK_RANK_QUANTIZE_H
@@ -20,11 +20,22 @@ struct rf_rank_amax {
     struct rf_rank_amax_part *parts; /* room for those not whole here */
 };
 
+/* With "overlap": matrices of what->matrices in the order of their groups. */
+struct rf_rank_groups {
+    struct rf_rank_grouped {
+        uint32_t group, matrix;
+    } * of;    /* NULL: no overlap */
+    size_t at; /* of the iteration: the matrix in hand */
+    uint64_t row;
+    int64_t ns; /* spent on conversions */
+};
+
 struct rf_rank_quantize {
     const struct rf_method_env *env;
     const struct rf_quantize *what;
     void *quantizer; /* NULL: this rank has nothing to quantise */
     struct rf_rank_amax *amax;
+    struct rf_rank_groups *groups;
 };
 
 /* Allocates `amax` for `what`. rf_rank_amax_free() frees it. */
@@ -34,11 +45,22 @@ enum rf_status rf_rank_amax_make(const struct rf_plan *plan,
                                  struct rf_err *err) RF_MUST_CHECK;
 void rf_rank_amax_free(struct rf_rank_amax *amax);
 
-/* Quantises; collective if amax->exchanged, as env->exchange is. *ns is the
- * time of computing, *amax_ns that of the exchange, which waits for the slowest
- * rank. Adds events to env->trace. */
+/* Sorts the matrices of `what`; rf_rank_groups_free() frees them. */
+void rf_rank_groups_make(const struct rf_plan *plan,
+                         const struct rf_quantize *what,
+                         struct rf_rank_groups *groups);
+void rf_rank_groups_free(struct rf_rank_groups *groups);
+
+/* Quantises, or with groups only prepares that; collective if amax->exchanged,
+ * as env->exchange is. *ns is the time of computing, *amax_ns that of the
+ * exchange, which waits for the slowest rank. Adds events to env->trace. */
 enum rf_status rf_rank_quantize_run(const struct rf_rank_quantize *quantize,
                                     int64_t *ns, int64_t *amax_ns,
                                     struct rf_err *err) RF_MUST_CHECK;
+
+/* env->convert: groups come one after another, in any order. */
+enum rf_status rf_rank_quantize_part(const struct rf_rank_quantize *quantize,
+                                     uint32_t group, bool *done,
+                                     struct rf_err *err) RF_MUST_CHECK;
 
 #endif

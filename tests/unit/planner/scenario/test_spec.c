@@ -218,8 +218,8 @@ static const struct {
     {"'train': {'make_vocab_size_divisible_by': 0}, 'infer': {}"},
     {"'train': {}, 'infer': {'quantize': true}"},
     {"'train': {}, 'infer': {}, 'quantize': {'format': 'nvfp4'}"},
-    {"'train': {}, 'infer': {}, 'quantize': {'format': 'mxfp8', "
-     "'at': 'sender'}"},
+    {"'train': {}, 'infer': {}, 'group': 'rdt', 'quantize': {'format': "
+     "'mxfp8', 'at': 'sender', 'overlap': true}"},
     {"'train': {'pp': 2, 'vpp': 2, 'pp_layers': [1, 2, 3, 0]}, 'infer': {}"},
 };
 
@@ -303,6 +303,10 @@ static const struct {
     {SIDES ", 'quantize': {'format': 'mxfp4'}", "did you mean \"mxfp8\"?"},
     {SIDES ", 'quantize': {'format': 'mxfp8', 'at': 'trainer'}",
      "$.quantize.at: must be one of \"receiver\", \"sender\""},
+    {SIDES ", 'quantize': {'format': 'mxfp8', 'overlap': true}",
+     "\"overlap\" needs \"group\""},
+    {SIDES ", 'group': 'rdt', 'quantize': {'format': 'nvfp4', 'overlap': true}",
+     "needs scales of blocks"},
     {"'train': {}, 'infer': {'quantize': true}, 'quantize': 'mxfp8'",
      "stands beside infer.quantize"},
     {"'train': {'quantize': true}, 'infer': {}", "belongs to \"infer\""},

@@ -232,6 +232,93 @@ TEST(test_sends_wait_for_admission_to_staging)
     rf_flow_destroy(lab.flow);
 }
 
+/* --- Conversions --- */
+
+/* Ops of groups 0, 0 and 1 in a family that "quantize" converts, and one of
+ * group 1 in another. */
+static void build_conversion(struct lab *lab, bool at_sender, bool overlaps)
+{
+    struct rf_family families[2] = {{.n_layers = 1, .n_experts = 1, .ndim = 2},
+                                    {.n_layers = 1,
+                                     .n_experts = 1,
+                                     .ndim = 2,
+                                     .quantized = !at_sender,
+                                     .is_result = at_sender}};
+    struct rf_model model = {.families = families, .n_families = 2};
+    const struct rf_spec spec = {
+        .quantize = {.at_sender = at_sender, .overlaps = overlaps}};
+    const struct rf_plan plan = {
+        .model = &model, .world = &lab->world, .spec = &spec};
+    const struct rf_flow_how how = {.schedule = &lab->schedule,
+                                    .world = &lab->world,
+                                    .routes = lab->routes,
+                                    .groups = true,
+                                    .plan = &plan};
+    struct rf_err err;
+    init(lab, 1);
+    for (uint32_t i = 0; i < 4; i++) {
+        lab->ops[add(lab, 0, 0, RF_NO_OP)].group = i / 2;
+        lab->ops[i].family = i != 3;
+    }
+    assert_ok(rf_flow_build(&how, &lab->flow, &err), err);
+    attach(lab);
+}
+
+/* The conversion of a group. */
+static uint32_t conversion_of(const struct lab *lab, uint32_t group)
+{
+    uint32_t i = 0;
+    while (i < lab->flow->n_actions &&
+           (lab->flow->actions[i].kind != RF_ACTION_CONVERT ||
+            lab->flow->actions[i].op != group)) {
+        i++;
+    }
+    ck_assert_uint_lt(i, lab->flow->n_actions);
+    return i;
+}
+
+TEST(test_what_a_sender_converts_waits_for_that)
+{
+    struct lab lab;
+    build_conversion(&lab, true, false);
+    ck_assert_uint_eq(needs(&lab, conversion_of(&lab, RF_NO_GROUP)), 0);
+    ck_assert_uint_eq(needs(&lab, copy_of(&lab, 3)), 0);
+    rf_flow_complete(lab.flow, conversion_of(&lab, RF_NO_GROUP));
+    for (uint32_t op = 0; op < 3; op++) {
+        ck_assert_uint_eq(taken(&lab), op);
+    }
+    end(&lab);
+}
+
+TEST(test_what_a_sender_converts_waits_for_its_group_alone)
+{
+    struct lab lab;
+    build_conversion(&lab, true, true);
+    rf_flow_complete(lab.flow, conversion_of(&lab, 0));
+    ck_assert_uint_eq(taken(&lab), 0);
+    ck_assert_uint_eq(taken(&lab), 1);
+    ck_assert_uint_eq(taken(&lab), N_OPS);
+    rf_flow_complete(lab.flow, conversion_of(&lab, 1));
+    ck_assert_uint_eq(taken(&lab), 2);
+    end(&lab);
+}
+
+TEST(test_a_group_is_converted_when_all_of_it_has_arrived)
+{
+    struct lab lab;
+    uint32_t action;
+    build_conversion(&lab, false, true);
+    rf_flow_complete(lab.flow, copy_of(&lab, 2));
+    ck_assert(rf_flow_take(lab.flow, &action));
+    ck_assert_uint_eq(action, conversion_of(&lab, 1));
+    rf_flow_complete(lab.flow, copy_of(&lab, 1));
+    ck_assert(!rf_flow_take(lab.flow, &action));
+    rf_flow_complete(lab.flow, copy_of(&lab, 0));
+    ck_assert(rf_flow_take(lab.flow, &action));
+    ck_assert_uint_eq(action, conversion_of(&lab, 0));
+    end(&lab);
+}
+
 TEST(test_a_dependency_that_does_not_write_here_is_a_bug)
 {
     struct lab lab;

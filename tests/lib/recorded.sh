@@ -65,7 +65,7 @@ any_keys='environment\.0\.(env|methods)|cluster\.model\.config|configuration\.va
 # failure or too few iterations would leave open.
 other_kinds='environment|probe|bind|candidates|errors|network|yardstick_ratio|'
 other_kinds+='plan|schedule|algbw_gbytes_per_s|(min|max|median)_ms|'
-other_kinds+='exit_code|finished_at|device|copies|repeats'
+other_kinds+='exit_code|finished_at|device|copies|repeats|underestimated'
 
 # What the schemas of results say is what the files in */*/ have. Nodes need not
 # send all that those of this build send.

@@ -38,6 +38,8 @@ static const struct {
      "'num_attention_heads': 2, 'ffn_hidden_size': 256, 'vocab_size': 128, "
      "'swiglu': true}}",
      "'train': {'tp': 2}, 'infer': {'layout': 'vllm', 'tp': 2}", 2},
+    {"{'tensor': {'name': 'w', 'shape': [129, 32], 'dtype': 'bfloat16'}}",
+     "'train': {'layout': 'hf'}, 'infer': {'layout': 'hf'}", 1},
 };
 
 struct bench {
@@ -191,6 +193,32 @@ LOOP_TEST(test_a_tensor_s_scale_from_a_part_of_it_is_wrong, 2)
     run_bench(&bench);
     verify(&bench, 0, ITERATION, &found);
     ck_assert_uint_gt(found.mismatched_bytes, sizeof(float));
+    close_bench(&bench);
+}
+
+/* Of tensors with one scale, whichever has it. */
+TEST(test_the_largest_magnitude_of_joined_tensors_counts)
+{
+    const uint16_t large = 0xC300; /* -128 */
+    struct bench bench;
+    open_bench(&bench, 3, RF_NVFP4, 0);
+    for (size_t i = 0; i < bench.what.n; i++) {
+        const struct rf_quantize_matrix *matrix = &bench.what.matrices[i];
+        const struct rf_piece *piece =
+            &rf_plan_layout(bench.lab.plan, RF_INFER, 0)
+                 ->pieces[matrix->source];
+        uint8_t *at = (uint8_t *)bench.arrived.base +
+                      rf_piece_offset(piece, matrix->box.start);
+        uint16_t before;
+        memcpy(&before, at, sizeof(before));
+        memcpy(at, &large, sizeof(large));
+        must(&bench, rf_memory_host.quantizer_amax(bench.quantizer, bench.amax,
+                                                   &bench.err));
+        for (size_t j = 0; j < bench.what.n_joined; j++) {
+            ck_assert_int_eq(bench.amax[j] >= 128, j == matrix->joined);
+        }
+        memcpy(at, &before, sizeof(before));
+    }
     close_bench(&bench);
 }
 

@@ -58,7 +58,8 @@ static void put_list(FILE *to, const json_t *list, const char *none)
 
 struct facts {
     json_t *models, *machines, *software, *data;
-    size_t scenarios, verified;
+    size_t scenarios, verified; /* of own runs */
+    size_t imported;
 };
 
 /* A text of a record or a node, unless it is absent. */
@@ -107,10 +108,11 @@ static struct facts collect(const struct rf_artifact *artifact)
         const struct rf_artifact_run *run = &artifact->runs[i];
         const json_t *nodes = json_object_get(run->facts, "nodes"), *path;
         size_t k;
-        out.scenarios += run->n;
         if (run->imported) {
+            out.imported += run->n;
             continue;
         }
+        out.scenarios += run->n;
         for (k = 0; k < json_array_size(nodes); k++) {
             char *text = rf_report_machine_text(nodes, k);
             rf_artifact_note(out.machines, text);
@@ -147,8 +149,15 @@ static void print_abstract(const struct facts *facts, FILE *to)
             "from the mesh of ranks that trains a model to the mesh that "
             "serves it), %zu of which succeeded with every destination byte "
             "verified, and the cluster files to measure them again with "
-            "refit-coord.\n\n",
+            "refit-coord.",
             facts->scenarios, facts->verified);
+    if (facts->imported > 0) {
+        fprintf(to,
+                " Beside them are times of %zu refits that others measured, "
+                "without cluster files.",
+                facts->imported);
+    }
+    fputs("\n\n", to);
 }
 
 static void begin_item(FILE *to, const char *name)
@@ -188,7 +197,8 @@ static void print_checklist(const struct rf_artifact *artifact,
     begin_item(to, "Output");
     fputs("result files in JSON, a table, figures\n", to);
     begin_item(to, "Experiments");
-    fprintf(to, "%zu scenarios in %zu run%s\n", facts->scenarios, artifact->n,
+    fprintf(to, "%zu scenarios in %zu run%s\n",
+            facts->scenarios + facts->imported, artifact->n,
             artifact->n == 1 ? "" : "s");
     begin_item(to, "How much disk space required (approximately)?");
     fprintf(to, "%s, and as much for new results\n", bytes);

@@ -194,7 +194,7 @@ test_an_export_of_each_format_is_the_same_from_any_mesh() {
                 .nodes[0].slots = 6"
             mkdir "$format-$tp"
             coord_exits 0 --export "$format-$tp" cluster.json -o "results-$tp"
-            [ $tp = 1 ] || "$RF_TOP/tests/lib/same-tensors" "$format-1" \
+            [ "$tp" = 1 ] || "$RF_TOP/tests/lib/same-tensors" "$format-1" \
                 "$format-$tp" || fail "$format: another export from tp $tp"
         done
         "$RF_TOP/tests/lib/same-tensors" --format "$format" model "$format-1" \

@@ -102,7 +102,10 @@ test_plans_have_what_the_schema_says() {
         fail "sweep"
     set -- own-models.json relays.json model.json sweep.json
     "$schema" validate plan.schema "$@" || fail "a plan does not validate"
-    "$schema" seen plan.schema "$@" || fail "the schema has keys too many"
+    # Only a plan that fails has candidates without a time.
+    "$schema" seen plan.schema "$@" |
+        grep -vE "^no file has .* at .*'candidates'" >differs
+    expect_no_text differs '^(no|every) file'
 }
 
 test_a_changed_plan_does_not_validate() {

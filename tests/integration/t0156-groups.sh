@@ -54,9 +54,11 @@ test_serial_groups_take_stage_after_stage() {
         all(.[]; length > 0) and (.[0] | max) < (.[1] | min)'
 }
 
+# Each replica sends some of the values and the scales, which are in other groups.
 test_groups_are_converted_while_others_move() {
     cluster '.model.megatron |= (.hidden_size = 512 | .num_attention_heads = 4)
-        | .scenarios[0] += {train: {nodes: ["a"], tp: 4},
+        | .scenarios[0] += {train: {nodes: ["a"], tp: 1, dp: 4},
+            group: {by: ["layer", "bytes:64KiB"]},
             quantize: {format: "mxfp8", at: ["sender", "receiver"], overlap: true},
             yardstick: false}'
     coord_exits 0 cluster.json

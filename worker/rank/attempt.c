@@ -448,7 +448,8 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
     }
     answer->ran->resync =
         attempt->delta != NULL && rf_delta_codec_resynced(attempt->delta);
-    return RF_OK;
+    /* Sources are verified whole. */
+    return rf_rank_quantize_rest(&quantize, err);
 }
 
 /* Leaves rubbish in the destinations: the next step must be "fill". */

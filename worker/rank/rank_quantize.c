@@ -30,15 +30,6 @@ void rf_rank_amax_free(struct rf_rank_amax *amax)
     *amax = (struct rf_rank_amax){.of = NULL};
 }
 
-static int compare_parts(const void *a, const void *b)
-{
-    const struct rf_rank_amax_part *x = a;
-    const struct rf_quantize_joined *y = b;
-    return RF_THEN_BY(RF_COMPARE(x->family, y->family),
-                      RF_THEN_BY(RF_COMPARE(x->layer_index, y->layer_index),
-                                 RF_COMPARE(x->expert, y->expert)));
-}
-
 /* --- Groups --- */
 
 /* About a millisecond's work. */
@@ -133,52 +124,90 @@ void rf_rank_groups_free(struct rf_rank_groups *groups)
     *groups = (struct rf_rank_groups){.of = NULL};
 }
 
-/* Moves on to the first matrix of a group, unless one of it is in hand. */
+/* Whether the matrix in hand is to be converted for a group: a sender's come in
+ * order, so that of a group without an action of its own comes with the next;
+ * a receiver's groups arrive in any order. */
+static bool is_due(const struct rf_rank_quantize *quantize, uint32_t group)
+{
+    const struct rf_rank_groups *groups = quantize->groups;
+    if (groups->at == quantize->what->n) {
+        return false;
+    }
+    return rf_quantize_side(quantize->env->plan) == RF_TRAIN
+               ? groups->of[groups->at].group <= group
+               : groups->of[groups->at].group == group;
+}
+
+/* Moves on to the first matrix of a group that a receiver has. */
 static void go_to(const struct rf_rank_quantize *quantize, uint32_t group)
 {
     struct rf_rank_groups *groups = quantize->groups;
-    const size_t n = quantize->what->n;
-    if (groups->at < n && groups->of[groups->at].group == group) {
-        return;
-    }
     groups->at = 0;
-    groups->row = 0;
-    while (groups->at < n && groups->of[groups->at].group < group) {
+    while (groups->at < quantize->what->n &&
+           groups->of[groups->at].group < group) {
         groups->at++;
     }
+}
+
+/* Converts a part of the matrix in hand, and moves on behind its last row. */
+static enum rf_status convert_part(const struct rf_rank_quantize *quantize,
+                                   struct rf_err *err)
+{
+    const struct rf_quantize *what = quantize->what;
+    struct rf_rank_groups *groups = quantize->groups;
+    const uint32_t matrix = groups->of[groups->at].matrix;
+    const uint64_t *extent = &what->matrices[matrix].box.extent[RF_DIM_TENSOR];
+    const uint64_t most =
+        RF_MAX(PART_BYTES / (sizeof(uint16_t) * extent[1]), PART_ROWS);
+    const struct rf_quantize_rows part = {
+        matrix, groups->row,
+        RF_MIN(extent[0] - groups->row, most / PART_ROWS * PART_ROWS)};
+    RF_TRY(quantize->env->memory->quantizer_part(
+        quantize->quantizer, quantize->amax->of, &part, err));
+    groups->row += part.rows;
+    if (groups->row == extent[0]) {
+        groups->row = 0;
+        groups->at++;
+    }
+    return RF_OK;
 }
 
 enum rf_status rf_rank_quantize_part(const struct rf_rank_quantize *quantize,
                                      uint32_t group, bool *done,
                                      struct rf_err *err)
 {
-    const struct rf_quantize *what = quantize->what;
-    struct rf_rank_groups *groups = quantize->groups;
     const int64_t before = rf_now_ns();
-    go_to(quantize, group);
-    if (groups->at < what->n && groups->of[groups->at].group == group) {
-        const uint32_t matrix = groups->of[groups->at].matrix;
-        const uint64_t *extent =
-            &what->matrices[matrix].box.extent[RF_DIM_TENSOR];
-        const uint64_t most =
-            RF_MAX(PART_BYTES / (sizeof(uint16_t) * extent[1]), PART_ROWS);
-        const struct rf_quantize_rows part = {
-            matrix, groups->row,
-            RF_MIN(extent[0] - groups->row, most / PART_ROWS * PART_ROWS)};
-        RF_TRY(quantize->env->memory->quantizer_part(
-            quantize->quantizer, quantize->amax->of, &part, err));
-        groups->row += part.rows;
-        if (groups->row == extent[0]) {
-            groups->row = 0;
-            groups->at++;
-        }
+    if (rf_quantize_side(quantize->env->plan) == RF_INFER &&
+        !is_due(quantize, group)) {
+        go_to(quantize, group);
     }
-    *done = groups->at == what->n || groups->of[groups->at].group != group;
-    groups->ns += rf_now_ns() - before;
+    if (is_due(quantize, group)) {
+        RF_TRY(convert_part(quantize, err));
+    }
+    *done = !is_due(quantize, group);
+    quantize->groups->ns += rf_now_ns() - before;
+    return RF_OK;
+}
+
+enum rf_status rf_rank_quantize_rest(const struct rf_rank_quantize *quantize,
+                                     struct rf_err *err)
+{
+    while (quantize->groups->of != NULL && is_due(quantize, UINT32_MAX)) {
+        RF_TRY(convert_part(quantize, err));
+    }
     return RF_OK;
 }
 
 /* --- Largest magnitudes --- */
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct rf_rank_amax_part *x = a;
+    const struct rf_quantize_joined *y = b;
+    return RF_THEN_BY(RF_COMPARE(x->family, y->family),
+                      RF_THEN_BY(RF_COMPARE(x->layer_index, y->layer_index),
+                                 RF_COMPARE(x->expert, y->expert)));
+}
 
 /* Raises this rank's magnitudes by those of another. */
 static enum rf_status take_parts(const struct rf_rank_quantize *quantize,
@@ -252,7 +281,7 @@ enum rf_status rf_rank_quantize_run(const struct rf_rank_quantize *quantize,
     int64_t at_ns = rf_now_ns(), found_ns = 0;
     *ns = *amax_ns = 0;
     quantize->groups->ns = 0;
-    quantize->groups->at = quantize->what->n;
+    quantize->groups->at = quantize->groups->row = 0;
     if (quantize->amax->of != NULL && quantize->quantizer != NULL) {
         RF_TRY(memory->quantizer_amax(quantize->quantizer, quantize->amax->of,
                                       err));

@@ -58,9 +58,15 @@ enum rf_status rf_rank_quantize_run(const struct rf_rank_quantize *quantize,
                                     int64_t *ns, int64_t *amax_ns,
                                     struct rf_err *err) RF_MUST_CHECK;
 
-/* env->convert: groups come one after another, in any order. */
+/* env->convert: a sender's groups come in ascending order, and bring those
+ * before them that no op of the rank is in; a receiver's come one after another,
+ * in any order. */
 enum rf_status rf_rank_quantize_part(const struct rf_rank_quantize *quantize,
                                      uint32_t group, bool *done,
+                                     struct rf_err *err) RF_MUST_CHECK;
+
+/* What a sender has left, since no op reads it. */
+enum rf_status rf_rank_quantize_rest(const struct rf_rank_quantize *quantize,
                                      struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -414,7 +414,7 @@ static void print_balance_choice(const struct rf_scenario *scenario)
  * copy of the weights, as far as they are known. */
 static void print_update(const struct rf_scenario *scenario)
 {
-    const struct rf_plan *plan = scenario->plan;
+    const struct rf_plan *moved = scenario->plan, *plan = moved->weights;
     const enum rf_encoding encoding = rf_scenario_encoding(scenario, NULL);
     const uint32_t every = plan->spec->update.restart_every;
     double all = 0, changed = 0, least = 0;
@@ -428,7 +428,11 @@ static void print_update(const struct rf_scenario *scenario)
                      rf_form_item(rf_plan_wire(plan, f)));
         all += bytes;
         changed += bytes * rf_update_share(plan, f);
-        least += bytes * rf_update_least(plan, f, encoding);
+    }
+    for (uint32_t f = 0; f < moved->model->n_families; f++) {
+        least += (double)(rf_family_elements(&moved->model->families[f]) *
+                          rf_form_item(rf_plan_wire(moved, f))) *
+                 rf_update_least(moved, f, encoding);
     }
     rf_format_bytes((uint64_t)all, a, sizeof(a));
     rf_format_bytes((uint64_t)least, b, sizeof(b));

@@ -124,7 +124,8 @@ double rf_update_least(const struct rf_plan *plan, uint32_t family,
     if (encoding == RF_ENCODING_DENSE) {
         return 1;
     }
-    if (spec->update.from != NULL || rf_update_unit(plan, family) > 0) {
+    if (spec->update.from != NULL || rf_update_unit(plan, family) > 0 ||
+        plan->model->families[family].is_result) {
         return 0;
     }
     if (width == 2 ? rf_encoding_is_diff(encoding) : may_compress(encoding)) {

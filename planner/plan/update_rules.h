@@ -24,8 +24,9 @@ uint64_t rf_update_unit(const struct rf_plan *plan, uint32_t family);
  * The bytes that a refit with an encoding sends at least of a family, as a
  * share of the whole, on average: the entropy of the positions and of the
  * values, as elements or as differences (docs/MEASURING.md, "Updates and
- * encodings"). 1 for RF_ENCODING_DENSE; 0, as not known, between checkpoints
- * and where units change, of which a tensor may have few.
+ * encodings"). 1 for RF_ENCODING_DENSE; 0, as not known, between checkpoints,
+ * where units change, of which a tensor may have few, and of what senders have
+ * converted, which may stay when the weights change.
  */
 double rf_update_least(const struct rf_plan *plan, uint32_t family,
                        enum rf_encoding encoding);

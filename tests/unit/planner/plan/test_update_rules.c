@@ -22,6 +22,7 @@ static double least_of(const char *dtype, const char *members)
 }
 
 #define ONE_PERCENT ", 'update': {'density': 0.01, 'pattern': "
+#define AT(place) ", 'quantize': {'format': 'mxfp8', 'at': '" place "'}"
 #define H_ONE_PERCENT 0.080793
 
 TEST(test_whole_weights_take_all_bytes)
@@ -42,6 +43,15 @@ TEST(test_values_take_their_bits_and_positions_their_entropy)
                                      ONE_PERCENT "'uniform', 'every': 2}, "
                                                  "'encoding': 'auto+raw'"),
                             (0.02 * 16 + 0.141441) / 16, 1e-6);
+}
+
+/* A sender's results may stay as they were; a receiver gets the weights. */
+TEST(test_what_a_sender_converts_may_take_nothing)
+{
+    ck_assert(least_of("BF16", ONE_PERCENT
+                       "'uniform'}, 'encoding': 'gap8'" AT("sender")) == 0);
+    ck_assert(least_of("BF16", ONE_PERCENT
+                       "'uniform'}, 'encoding': 'gap8'" AT("receiver")) > 0);
 }
 
 /* By one ulp a sign; as far as Adam goes, 0.64 bits more. Auto may send any. */

@@ -22,22 +22,32 @@ union rf_float_bits {
     uint32_t bits;
 };
 
-RF_PATTERN_FN float rf_bf16_to_f32(uint16_t bits)
+RF_PATTERN_FN uint32_t rf_bits_of_float(float value)
 {
     union rf_float_bits f;
-    f.bits = (uint32_t)bits << 16;
+    f.value = value;
+    return f.bits;
+}
+
+RF_PATTERN_FN float rf_float_of_bits(uint32_t bits)
+{
+    union rf_float_bits f;
+    f.bits = bits;
     return f.value;
+}
+
+RF_PATTERN_FN float rf_bf16_to_f32(uint16_t bits)
+{
+    return rf_float_of_bits((uint32_t)bits << 16);
 }
 
 /* e4m3: 1 sign, 4 exponent (bias 7), 3 mantissa bits; 0x7F is NaN. */
 RF_PATTERN_FN uint8_t rf_f32_to_e4m3(float value)
 {
-    union rf_float_bits f;
-    uint32_t sign, magnitude, shift, half, result;
+    const uint32_t bits = rf_bits_of_float(value);
+    const uint32_t sign = (bits >> 24) & 0x80;
+    uint32_t magnitude = bits & 0x7FFFFFFF, shift, half, result;
     int32_t exponent;
-    f.value = value;
-    sign = (f.bits >> 24) & 0x80;
-    magnitude = f.bits & 0x7FFFFFFF;
     if (magnitude > 0x7F800000) {
         return 0x7F; /* for either sign, like cuda_fp8.h */
     }

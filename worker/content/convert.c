@@ -20,25 +20,13 @@
 #define MAX_BLOCKS (PANEL / BLOCK)
 #define NOT_FINITE 0x7F80 /* bfloat16 magnitudes from here on */
 
-static uint32_t bits_of(float value)
-{
-    const union rf_float_bits f = {.value = value};
-    return f.bits;
-}
-
-static float float_of(uint32_t bits)
-{
-    const union rf_float_bits f = {.bits = bits};
-    return f.value;
-}
-
 /* --- Scales of blocks ------------------------------------------------------ */
 
 /* Exponent of the least power of two from `value` on, plus 127: E8M0. 2^-127 is
  * itself a denormal number. */
 static uint32_t power_above(float value)
 {
-    const uint32_t bits = bits_of(value), exponent = bits >> 23;
+    const uint32_t bits = rf_bits_of_float(value), exponent = bits >> 23;
     return exponent +
            ((bits & 0x7FFFFF) > (exponent == 0 ? 0x400000u : 0u) ? 1u : 0u);
 }
@@ -56,7 +44,7 @@ static void scale_group(const uint16_t amax[GROUP], uint8_t power[GROUP],
         const uint32_t above =
             power_above(rf_bf16_to_f32(amax[b]) * (1.0f / RF_FP8_MAX));
         power[b] = (uint8_t)above;
-        factor[b] = float_of((254 - above) << 23);
+        factor[b] = rf_float_of_bits((254 - above) << 23);
     }
 }
 
@@ -208,7 +196,7 @@ static bool scale_panel(const struct fp8 *fp8, struct panel *panel)
         const float scale =
             (amax > RF_FP8_AMAX_FLOOR ? amax : RF_FP8_AMAX_FLOOR) / RF_FP8_MAX;
         panel->scale[b] =
-            fp8->ue8m0 ? float_of(power_above(scale) << 23) : scale;
+            fp8->ue8m0 ? rf_float_of_bits(power_above(scale) << 23) : scale;
         panel->factor[b] = 1.0f / panel->scale[b];
     }
     memcpy(fp8->rows->scales + at * sizeof(float), panel->scale,
@@ -280,17 +268,18 @@ static float encode_scale(float amax)
 static float from_e4m3(uint8_t code)
 {
     const uint32_t exponent = code >> 3 & 15, fraction = code & 7;
-    return exponent == 0 ? (float)fraction * 0x1p-9f
-                         : float_of((exponent + 120) << 23 | fraction << 20);
+    return exponent == 0
+               ? (float)fraction * 0x1p-9f
+               : rf_float_of_bits((exponent + 120) << 23 | fraction << 20);
 }
 
 /* The nearest of 0, 0.5, 1, 1.5, 2, 3, 4 and 6, of two the even code. */
 static uint8_t to_e2m1(float value)
 {
-    const float x = float_of(bits_of(value) & 0x7FFFFFFF);
+    const float x = rf_float_of_bits(rf_bits_of_float(value) & 0x7FFFFFFF);
     const int code = (x > 0.25f) + (x >= 0.75f) + (x > 1.25f) + (x >= 1.75f) +
                      (x > 2.5f) + (x >= 3.5f) + (x > 5.0f);
-    return (uint8_t)(code | (int)(bits_of(value) >> 28 & 8));
+    return (uint8_t)(code | (int)(rf_bits_of_float(value) >> 28 & 8));
 }
 
 static uint16_t load(const uint8_t *at)

@@ -17,18 +17,6 @@
 /* bfloat16 at any address. */
 typedef uint16_t bfloat16 __attribute__((aligned(1), may_alias));
 
-ALWAYS_INLINE uint32_t bits_of(float value)
-{
-    const union rf_float_bits f = {.value = value};
-    return f.bits;
-}
-
-ALWAYS_INLINE float float_of(uint32_t bits)
-{
-    const union rf_float_bits f = {.bits = bits};
-    return f.value;
-}
-
 ALWAYS_INLINE void raise_lanes(const bfloat16 *restrict x,
                                struct rf_convert_lanes *restrict lanes)
 {
@@ -49,10 +37,10 @@ ALWAYS_INLINE void to_e4m3(const bfloat16 *restrict x, float factor,
     for (uint32_t i = 0; i < RF_CONVERT_STEP; i++) {
         const uint32_t least = 121u << 23; /* 2^-6 */
         const float product =
-            float_of((uint32_t)(x[i] & 0x7FFF) << 16) * factor;
-        const uint32_t power = bits_of(product) & 0x7F800000;
+            rf_float_of_bits((uint32_t)(x[i] & 0x7FFF) << 16) * factor;
+        const uint32_t power = rf_bits_of_float(product) & 0x7F800000;
         const uint32_t big = (power > least ? power : least) + (20u << 23);
-        const uint32_t sum = bits_of(product + float_of(big));
+        const uint32_t sum = rf_bits_of_float(product + rf_float_of_bits(big));
         out[i] = (uint8_t)((uint8_t)(sum + (big >> 20)) - (141u << 3) +
                            (uint8_t)(x[i] >> 8 & 0x80));
     }

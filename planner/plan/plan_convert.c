@@ -6,7 +6,6 @@
  */
 #include "planner/plan/plan_convert.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "common/mem.h"

@@ -64,15 +64,16 @@ static enum rf_status check_rows(const struct rf_quant_format *format,
         return rf_err_set(err, RF_ERR_CONFIG,
                           "quantize %s: %.200s is stored as [in, out], but "
                           "blocks of %" PRIu32 " are along the inputs; "
-                          "fp8_block128 and fp8_tensor convert it",
+                          "fp8_tensor converts it, and fp8_block128 if no "
+                          "shard cuts its blocks",
                           format->name, family->name, format->columns);
     }
     if (family->shape[1] % format->columns != 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "quantize %s: rows of %.200s have %" PRIu64
                           " elements, no multiple of %" PRIu32
-                          ", the block of one scale; fp8_block128 and "
-                          "fp8_tensor convert it",
+                          ", the block of one scale; fp8_tensor converts "
+                          "it, and fp8_block128 if no shard cuts its blocks",
                           format->name, family->name, family->shape[1],
                           format->columns);
     }
@@ -99,10 +100,11 @@ static enum rf_status check_cut(const struct rf_quantize_job *job,
                 "quantize %s: rank %" PRIu32 " holds %s %" PRIu64 " to %" PRIu64
                 " of %.200s (%s); shards must end at multiples of %" PRIu64
                 ", the block of one scale, or at the tensor's edge (%" PRIu64
-                "); try another layout, smaller sizes or fp8_tensor",
+                "); try a tp that cuts it so, fp8_tensor%s",
                 side->quantize->name, job->rank, names[d], start, end,
                 family->name, job->side == RF_TRAIN ? "train" : "infer",
-                rf_layout_grain(side, family, d), family->shape[d]);
+                rf_layout_grain(side, family, d), family->shape[d],
+                job->side == RF_TRAIN ? ", or \"at\": \"receiver\"" : "");
         }
     }
     if (piece->stride[DIM_COLUMN] != 2 && piece->box.extent[DIM_COLUMN] > 1) {

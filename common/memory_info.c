@@ -36,25 +36,36 @@
 /* The heap may hand out this much without asking the kernel. */
 #define SMALL_BYTES (UINT64_C(1) << 20)
 
-/* The number after `key` in a file of "key value" lines; kB become bytes. */
-static bool read_key(const char *path, const char *key, uint64_t *out)
+/* The sum of the numbers after those of the n keys that a file of "key value"
+ * lines has; kB become bytes. False: it has none. */
+static bool sum_keys(const char *path, const char *const *keys, size_t n,
+                     uint64_t *out)
 {
     char line[256];
-    bool found = false;
+    size_t found = 0;
+    uint64_t sum = 0, value;
     FILE *file = fopen(path, "re");
     if (file == NULL) {
         return false;
     }
-    while (!found && fgets(line, sizeof(line), file) != NULL) {
-        size_t length = strlen(key);
-        if (strncmp(line, key, length) == 0 &&
-            sscanf(line + length, "%" SCNu64, out) == 1) {
-            found = true;
-            *out *= strstr(line, " kB") != NULL ? 1024 : 1;
+    while (found < n && fgets(line, sizeof(line), file) != NULL) {
+        for (size_t i = 0; i < n; i++) {
+            const size_t length = strlen(keys[i]);
+            if (strncmp(line, keys[i], length) == 0 &&
+                sscanf(line + length, "%" SCNu64, &value) == 1) {
+                sum += value * (strstr(line, " kB") != NULL ? 1024 : 1);
+                found++;
+            }
         }
     }
     fclose(file);
-    return found;
+    *out = found > 0 ? sum : *out;
+    return found > 0;
+}
+
+static bool read_key(const char *path, const char *key, uint64_t *out)
+{
+    return sum_keys(path, &key, 1, out);
 }
 
 static bool read_number(const char *path, uint64_t *out)
@@ -138,9 +149,9 @@ uint64_t rf_memory_available(void)
 {
     struct rf_memory_limit limits[RF_MEMORY_LIMITS_MAX];
     const size_t n = rf_memory_limits(limits);
-    uint64_t available;
-    if (!read_key(MEMINFO, "MemAvailable:", &available)) {
-        available = UINT64_MAX;
+    uint64_t available = UINT64_MAX;
+    if (n == 0 || limits[0].group != 0) { /* a container's own /proc/meminfo */
+        (void)read_key(MEMINFO, "MemAvailable:", &available);
     }
     for (size_t i = 0; i < n; i++) {
         available = RF_MIN(available, limits[i].available_bytes);
@@ -150,12 +161,10 @@ uint64_t rf_memory_available(void)
 
 uint64_t rf_memory_private(void)
 {
-    uint64_t anonymous = 0, file = 0;
-    if (!read_key("/proc/self/status", "RssAnon:", &anonymous) ||
-        !read_key("/proc/self/status", "RssFile:", &file)) {
-        return anonymous;
-    }
-    return anonymous + file;
+    static const char *const keys[] = {"RssAnon:", "RssFile:"};
+    uint64_t bytes = 0;
+    (void)sum_keys("/proc/self/status", keys, RF_ARRAY_SIZE(keys), &bytes);
+    return bytes;
 }
 
 bool rf_memory_is_private(const void *at)

@@ -312,17 +312,10 @@ static void cuda_buffer_free(void *buffer)
     }
 }
 
-static void cuda_usage(uint64_t *used, uint64_t *available)
+static uint64_t cuda_used(void)
 {
-    size_t free_bytes = 0, total = 0;
-    if (rf_device_abandoned()) {
-        *used = arenas_now;
-        *available = 0;
-        return;
-    }
-    (void)cudaMemGetInfo(&free_bytes, &total);
-    *used = RF_MAX(arenas_now, rf_memory_usage_now());
-    *available = free_bytes;
+    return rf_device_abandoned() ? arenas_now
+                                 : RF_MAX(arenas_now, rf_memory_usage_now());
 }
 
 const struct rf_memory_ops rf_memory_cuda = {
@@ -340,5 +333,5 @@ const struct rf_memory_ops rf_memory_cuda = {
     .quantizer_create = rf_fp8_quantizer_create,
     .quantizer_run = rf_fp8_job_run,
     .quantizer_destroy = rf_fp8_job_destroy,
-    .usage = cuda_usage,
+    .used = cuda_used,
 };

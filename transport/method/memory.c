@@ -105,13 +105,19 @@ enum rf_status rf_poison_padding(const struct rf_memory_ops *memory,
 {
     struct rf_byte_span *spans = NULL;
     size_t n = 0;
-    uint8_t *poison = rf_xmalloc(CHUNK);
+    uint64_t most = 0;
+    uint8_t *poison;
     enum rf_status status = list_padding(job, &spans, &n, err);
-    memset(poison, rf_poison_byte(job->iteration), CHUNK);
     for (size_t i = 0; i < n; i++) {
-        for (uint64_t at = spans[i].start; at < spans[i].end; at += CHUNK) {
+        most = RF_MAX(most, spans[i].end - spans[i].start);
+    }
+    most = RF_MIN(most, CHUNK);
+    poison = rf_xmalloc(most);
+    memset(poison, rf_poison_byte(job->iteration), most);
+    for (size_t i = 0; i < n; i++) {
+        for (uint64_t at = spans[i].start; at < spans[i].end; at += most) {
             RF_THEN(status, memory->write(job->arena, at,
-                                          RF_MIN(spans[i].end - at, CHUNK),
+                                          RF_MIN(spans[i].end - at, most),
                                           poison, err));
         }
     }

@@ -131,9 +131,8 @@ struct rf_memory_ops {
                                      const struct rf_quantize_rows *rows,
                                      struct rf_err *err);
     void (*quantizer_destroy)(void *quantizer); /* NULL is fine */
-    /* Bytes now in use by this process, and bytes free on the device or
-     * node. */
-    void (*usage)(uint64_t *used, uint64_t *available);
+    /* Bytes of the device that this process now uses. NULL: host memory. */
+    uint64_t (*used)(void);
 };
 
 /* Fills the bytes of the job's arena that no piece covers with the poison, or

@@ -130,12 +130,6 @@ static enum rf_status host_buffer_alloc(uint64_t bytes, void **out,
     return *out != NULL ? RF_OK : no_room(bytes, err);
 }
 
-static void host_usage(uint64_t *used, uint64_t *available)
-{
-    *used = rf_memory_private();
-    *available = rf_memory_available();
-}
-
 const struct rf_memory_ops rf_memory_host = {
     .name = "host",
     .alloc = host_alloc,
@@ -152,5 +146,4 @@ const struct rf_memory_ops rf_memory_host = {
     .quantizer_run = rf_quantizer_run,
     .quantizer_part = rf_quantizer_part,
     .quantizer_destroy = rf_quantizer_destroy,
-    .usage = host_usage,
 };

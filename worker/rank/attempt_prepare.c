@@ -25,9 +25,11 @@
 #include "worker/content/memory_host.h"
 #include "worker/shared/cpus.h"
 
+/* An arena that has a file is shared; others must ask the kernel. */
 static uint64_t shared_bytes(const struct rf_arena *arena)
 {
-    return rf_memory_is_private(arena->base) ? 0 : arena->bytes;
+    const bool asks = arena->bytes > 0 && arena->fd < 0;
+    return asks && rf_memory_is_private(arena->base) ? 0 : arena->bytes;
 }
 
 uint64_t rf_rank_attempt_shared_bytes(const struct rf_rank_attempt *attempt)
@@ -43,13 +45,12 @@ uint64_t rf_rank_attempt_shared_bytes(const struct rf_rank_attempt *attempt)
 void rf_rank_attempt_note_memory(struct rf_rank_attempt *attempt,
                                  uint64_t *stage)
 {
-    uint64_t used = 0, available = 0;
-    attempt->memory->usage(&used, &available);
-    if (attempt->module == NULL) {
-        used += rf_rank_attempt_shared_bytes(attempt);
-    }
+    const uint64_t own = rf_memory_private();
+    const uint64_t used = attempt->module != NULL
+                              ? attempt->memory->used()
+                              : own + rf_rank_attempt_shared_bytes(attempt);
     *stage = RF_MAX(*stage, used);
-    attempt->private_peak = RF_MAX(attempt->private_peak, rf_memory_private());
+    attempt->private_peak = RF_MAX(attempt->private_peak, own);
 }
 
 /* The hook rf_method_env.exchange. */

@@ -175,7 +175,7 @@ test_results_calibrate_predictions() {
         if .method == "host" then "results" else "figures" end)'
     coord_exits 0 predict cluster.json results --json
     expect_json out '.predictions | all(.path == "inside nodes" and
-        .calibration.results == 2 and .simulated_ms < .predicted_ms and
+        .calibration.results == 2 and
         (.simulated_ms * .calibration.factor / .predicted_ms - 1 | fabs) < 1e-6)
         and all(.[:2][]; .leave_one_out_ms > 0) and .[2].leave_one_out_ms == null'
     expect_json out '.leave_one_out | .results == 2 and

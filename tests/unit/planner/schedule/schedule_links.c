@@ -73,24 +73,31 @@ static void make_queues(struct links *links)
     memset(links->pair_next, 0, n * n * sizeof(size_t));
 }
 
-/* Rule 3 at one rank: ascending ids have ascending tasks. */
-static bool has_turn(struct links *links, uint32_t rank, uint32_t task)
+/* The first of a rank's ops that is not done. */
+static size_t first_left(struct links *links, uint32_t rank)
 {
-    const struct rf_op *ops = links->lab->schedule->ops;
     size_t *next = &links->rank_next[rank];
     const uint32_t *queue = links->of_rank[rank];
     while (*next < links->n_of_rank[rank] && links->done[queue[*next]]) {
         ++*next;
     }
-    return *next == links->n_of_rank[rank] || ops[queue[*next]].task == task;
+    return *next;
+}
+
+/* Rule 3 at one rank: ascending ids have ascending tasks. */
+static bool has_turn(struct links *links, uint32_t rank, uint32_t task)
+{
+    const struct rf_op *ops = links->lab->schedule->ops;
+    const size_t next = first_left(links, rank);
+    return next == links->n_of_rank[rank] ||
+           ops[links->of_rank[rank][next]].task == task;
 }
 
 /* Rule 2 at one rank, for ops between ranks of scenarios with groups. */
-static bool has_slot(const struct links *links, uint32_t rank,
-                     const struct rf_op *op)
+static bool has_slot(struct links *links, uint32_t rank, const struct rf_op *op)
 {
     const struct rf_schedule *schedule = links->lab->schedule;
-    for (size_t i = links->rank_next[rank]; i < links->n_of_rank[rank]; i++) {
+    for (size_t i = first_left(links, rank); i < links->n_of_rank[rank]; i++) {
         const struct rf_op *other = &schedule->ops[links->of_rank[rank][i]];
         if (!links->done[other->id] && other->group < op->group &&
             (op->group - other->group) % schedule->in_flight == 0) {

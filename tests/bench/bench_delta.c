@@ -72,6 +72,7 @@ struct bench {
     uint16_t *before, *now;   /* content of two steps */
     uint16_t *shadow, *other; /* the copy last sent; the receiver's */
     struct rf_delta_index *compared, *followed; /* now with before and shadow */
+    struct rf_delta_found found;                /* in the block, by followed */
     uint8_t *wire;
     size_t *lengths;
     double seconds[N_WHAT][MAX_ROUNDS];
@@ -181,8 +182,8 @@ static void scan(struct bench *bench)
 }
 
 /* One block into `out`; returns how many bytes. */
-static size_t encode_block(const struct bench *bench, const uint16_t *now,
-                           bool diff, uint8_t *out)
+static size_t encode_block(struct bench *bench, const uint16_t *now, bool diff,
+                           uint8_t *out)
 {
     static uint16_t values[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     static uint16_t old[RF_DELTA_BLOCK + RF_DELTA_SLACK];
@@ -194,6 +195,7 @@ static size_t encode_block(const struct bench *bench, const uint16_t *now,
     struct rf_delta_how how = {.diff = diff};
     changes.n = rf_delta_index_find(bench->followed, now, RF_DELTA_BLOCK, 2,
                                     changed_at);
+    bench->found = (struct rf_delta_found){changed_at, changes.n, 0};
     rf_delta_gather(now, changed_at, changes.n, 2, values);
     if (diff) {
         rf_delta_gather(rf_delta_index_shadow(bench->followed, now), changed_at,
@@ -219,7 +221,7 @@ static void encode(struct bench *bench, bool diff)
                                          diff, bench->wire + used);
         used += bench->lengths[b];
         rf_delta_index_served(bench->followed, bench->now + b * RF_DELTA_BLOCK,
-                              BLOCK_BYTES);
+                              BLOCK_BYTES, bench->found);
     }
     bench->encoded[diff ? 1 : 0] = used;
 }

@@ -35,6 +35,7 @@ struct rf_delta_codec {
     uint32_t version; /* of what is being sent */
     struct rf_delta_how way; /* of the chunk that is being encoded */
     uint32_t likely;         /* elements whose changes have fitted a block */
+    struct rf_delta_found found;  /* in the block, in `at` */
     struct rf_delta_index *index; /* NULL without a shadow */
     struct rf_delta_choice choice;
     struct rf_delta_kept *kept;
@@ -123,6 +124,36 @@ static bool next_run(struct run_parts *runs, struct run_part *out)
     return true;
 }
 
+/* Runs of which each begins where the one before ends at the source are one
+ * span; its dst is that of the first. */
+struct spans {
+    struct run_parts runs;
+    struct run_part next;
+    bool more;
+};
+
+static struct spans spans_of(const struct rf_copy_shape *shape, uint64_t first,
+                             uint64_t items)
+{
+    struct spans spans = {.runs = runs_of(shape, first, items)};
+    spans.more = next_run(&spans.runs, &spans.next);
+    return spans;
+}
+
+/* False after the last one. */
+static bool next_span(struct spans *spans, struct run_part *out)
+{
+    if (!spans->more) {
+        return false;
+    }
+    *out = spans->next;
+    while ((spans->more = next_run(&spans->runs, &spans->next)) &&
+           spans->next.src == out->src + out->bytes) {
+        out->bytes += spans->next.bytes;
+    }
+    return true;
+}
+
 /* --- encoding ------------------------------------------------------------- */
 
 /* Fills at, values and, for differences, old with the changes of `n` elements
@@ -134,11 +165,11 @@ static uint32_t find_changes(struct rf_delta_codec *codec,
 {
     const uint32_t width = coder->width;
     const bool diff = codec->way.diff && width == 2;
-    struct run_parts runs =
-        runs_of(&coder->shape, first, (uint64_t)n * coder->width);
+    struct spans spans =
+        spans_of(&coder->shape, first, (uint64_t)n * coder->width);
     struct run_part run;
     uint32_t found = 0, done = 0;
-    while (next_run(&runs, &run)) {
+    while (next_span(&spans, &run)) {
         const uint8_t *at = src + run.src;
         const uint32_t elements = (uint32_t)(run.bytes / width);
         const uint32_t more = rf_delta_index_find(codec->index, at, elements,
@@ -155,6 +186,9 @@ static uint32_t find_changes(struct rf_delta_codec *codec,
         *has_old &= rf_delta_index_has_old(codec->index, at, run.bytes);
         found += more;
         done += elements;
+    }
+    if (width == codec->how.unit) {
+        codec->found = (struct rf_delta_found){codec->at, found, 0};
     }
     return found;
 }
@@ -189,10 +223,10 @@ static size_t encode_whole(const struct rf_coder *coder, uint64_t first,
                            uint8_t *out)
 {
     const size_t bytes = encode_dense(coder, first, count, src, room, out);
-    struct run_parts runs =
-        runs_of(&coder->shape, first, (uint64_t)*count * coder->width);
+    struct spans spans =
+        spans_of(&coder->shape, first, (uint64_t)*count * coder->width);
     struct run_part run;
-    while (next_run(&runs, &run)) {
+    while (next_span(&spans, &run)) {
         rf_delta_index_assume(codec_of(coder)->index,
                               (const uint8_t *)src + run.src, run.bytes);
     }
@@ -286,6 +320,7 @@ static size_t encode_changes(const struct rf_coder *coder, uint64_t first,
                                        .old = codec->old};
     struct rf_delta_how way = codec->way;
     bool has_old = true;
+    codec->found = (struct rf_delta_found){NULL, 0, 0};
     if (rf_delta_choice_samples(&codec->choice) &&
         nearly_all_changed(coder, first, fitting(*count, coder->width, room),
                            src)) {
@@ -335,11 +370,14 @@ static bool is_compared(const struct rf_op *op)
 static void note_served(const struct rf_coder *coder, uint64_t first,
                         uint32_t count, const uint8_t *src)
 {
-    struct run_parts runs =
-        runs_of(&coder->shape, first, (uint64_t)count * coder->width);
+    struct rf_delta_codec *codec = codec_of(coder);
+    struct spans spans =
+        spans_of(&coder->shape, first, (uint64_t)count * coder->width);
     struct run_part run;
-    while (next_run(&runs, &run)) {
-        rf_delta_index_served(codec_of(coder)->index, src + run.src, run.bytes);
+    while (next_span(&spans, &run)) {
+        rf_delta_index_served(codec->index, src + run.src, run.bytes,
+                              codec->found);
+        codec->found.base += (uint32_t)(run.bytes / coder->width);
     }
 }
 

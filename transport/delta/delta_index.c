@@ -123,7 +123,7 @@ static void copy_piece(struct rf_delta_index *index, size_t piece)
 }
 
 /* Stores what has changed in a piece: at[], less `base`, are n of its units. */
-static void follow(struct rf_delta_index *index, size_t piece, uint16_t base,
+static void follow(struct rf_delta_index *index, size_t piece, uint32_t base,
                    const uint16_t *at, size_t n)
 {
     const uint32_t unit = index->unit;
@@ -286,15 +286,37 @@ bool rf_delta_index_has_old(const struct rf_delta_index *index, const void *at,
     return has;
 }
 
-void rf_delta_index_served(struct rf_delta_index *index, const void *at,
-                           uint64_t bytes)
+/* Skips the positions before `end`; returns the number of them. */
+static uint32_t skip(struct rf_delta_found *found, uint32_t end)
 {
+    uint32_t n = 0;
+    while (n < found->n && found->at[n] < end) {
+        n++;
+    }
+    found->at = n > 0 ? found->at + n : found->at;
+    found->n -= n;
+    return n;
+}
+
+void rf_delta_index_served(struct rf_delta_index *index, const void *at,
+                           uint64_t bytes, struct rf_delta_found found)
+{
+    const bool knows = found.at != NULL;
+    (void)skip(&found, found.base);
     for (struct piece_part part = {0}; next_part(index, at, bytes, &part);) {
+        const uint32_t units = part.bytes / index->unit;
+        const uint16_t *changes = found.at;
+        const uint32_t n = skip(&found, found.base + units);
         uint32_t *left = &index->left[part.piece];
+        bool commits;
         *left -= RF_MIN(*left, part.bytes);
-        if (*left == 0 && index->state[part.piece] == KNOWN) {
+        commits = *left == 0 && index->state[part.piece] == KNOWN;
+        if (commits && knows && units == PIECE) {
+            follow(index, part.piece, found.base, changes, n);
+        } else if (commits) {
             commit_piece(index, part.piece);
         }
+        found.base += units;
     }
 }
 

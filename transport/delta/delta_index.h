@@ -45,9 +45,17 @@ uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
  * them known, have changed. */
 bool rf_delta_index_has_old(const struct rf_delta_index *index, const void *at,
                             uint64_t bytes);
-/* One of those who were expected needs no more of `bytes` from `at` on. */
+/* Positions, in units, that rf_delta_index_find() has written. */
+struct rf_delta_found {
+    const uint16_t *at; /* NULL: not known; n is 0 */
+    uint32_t n;
+    uint32_t base; /* the position of the first unit asked for */
+};
+
+/* One of those who were expected needs no more of `bytes` from `at` on, where
+ * `found`, which is faster if known, are all changes, and maybe more. */
 void rf_delta_index_served(struct rf_delta_index *index, const void *at,
-                           uint64_t bytes);
+                           uint64_t bytes, struct rf_delta_found found);
 
 /* How many of n elements, at most 64, have changed. Unless the index knows of
  * some, they are compared and not noted. */

@@ -679,6 +679,31 @@ LOOP_TEST(test_the_shadow_follows_what_all_have, 3)
     rf_delta_codec_destroy(one->codec);
 }
 
+/* Rows of two pieces of the index, with half a row between them that nobody is
+ * sent. */
+TEST(test_the_shadow_follows_rows_apart)
+{
+    enum { ROW = 4096, PITCH = 6144, ROWS = 10 };
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_GAP8_DIFF);
+    rf_delta_codec_destroy(one->codec);
+    for (uint32_t i = 0; i < 65536; i++) {
+        one->now[i] ^= i % 89 == 7;
+    }
+    one->op.box.extent[RF_BOX_DIMS - 1] = ROW;
+    one->op.box.extent[RF_BOX_DIMS - 2] = ROWS;
+    one->op.src_stride[RF_BOX_DIMS - 2] = 2 * PITCH;
+    make_codec(one, RF_ENCODING_GAP8_DIFF);
+    one->chunk = rest_of(one->coder.shape.total_items, 0);
+    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    ck_assert_uint_eq(one->chunk.items, 2 * ROW * ROWS);
+    for (uint32_t i = 0; i < ROWS * PITCH; i++) {
+        ck_assert_uint_eq(one->shadow[i],
+                          one->now[i] ^ (i % PITCH >= ROW && i % 89 == 7));
+    }
+    rf_delta_codec_destroy(one->codec);
+}
+
 TEST(test_every_receiver_gets_differences)
 {
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));

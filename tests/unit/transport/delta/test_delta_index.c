@@ -238,21 +238,56 @@ TEST(test_the_shadow_follows_when_all_are_served)
     rf_delta_index_expect(index, now, one + half);
     rf_delta_index_expect(index, now, two);
     for (uint32_t turn = 0; turn < 2; turn++) {
+        struct rf_delta_found known = {NULL, 0, 0};
         rf_delta_index_forget(index, true);
         memcpy(arena.shadow, before, BYTES);
-        rf_delta_index_find(index, now, two, 2, found); /* two more pieces */
-        rf_delta_index_served(index, now, two);
+        /* two more pieces */
+        known.n = rf_delta_index_find(index, now, two, 2, found);
+        known = turn == 0 ? (struct rf_delta_found){NULL, 0, 0}
+                          : (struct rf_delta_found){found, known.n, 0};
+        rf_delta_index_served(index, now, two, known);
         ck_assert_mem_eq(arena.shadow, before, BYTES);
         ck_assert(rf_delta_index_has_old(index, now, two));
-        rf_delta_index_served(index, now, one);
+        rf_delta_index_served(index, now, one, known);
         ck_assert_mem_eq(arena.shadow, now, one);
         ck_assert_mem_eq(arena.shadow + one, before + one, BYTES - one);
         ck_assert(!rf_delta_index_has_old(index, now + one - 2, 4));
         ck_assert(rf_delta_index_has_old(index, now + one, one));
-        rf_delta_index_served(index, now + one, half);
+        known.base = one / 2;
+        rf_delta_index_served(index, now + one, half, known);
         ck_assert_mem_eq(arena.shadow, now, two);
         ck_assert_mem_eq(arena.shadow + two, before + two, BYTES - two);
     }
+    rf_delta_index_destroy(index);
+    free_arena(&arena);
+}
+
+/* The shadow follows where something has changed, and nowhere else. */
+TEST(test_the_shadow_follows_what_is_known_to_have_changed)
+{
+    static uint16_t found[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    struct arena arena = make_arena(5000);
+    struct rf_delta_index *index =
+        rf_delta_index_create(arena.now, arena.shadow, BYTES, 2, true);
+    const uint32_t one = PIECE_BYTES, half = one / 2, all = 5 * one;
+    uint8_t *now = arena.now;
+    AUTO_FREE uint8_t *wanted = rf_xmalloc(BYTES);
+    struct rf_delta_found known = {.at = found};
+    uint64_t same = one;
+    rf_delta_index_expect(index, now, all);
+    rf_delta_index_forget(index, true);
+    memcpy(wanted, arena.shadow, BYTES);
+    memcpy(wanted + one, now + one, 3 * one);
+    known.n = rf_delta_index_find(index, now, all / 2, 2, found);
+    while (memcmp(now + same, arena.shadow + same, 2) != 0) {
+        same += 2;
+    }
+    now[same] ^= 1; /* too late to be found */
+    known.base = half / 2;
+    rf_delta_index_served(index, now + half, half, known);
+    known.base = one / 2;
+    rf_delta_index_served(index, now + one, 3 * one, known);
+    ck_assert_mem_eq(arena.shadow, wanted, BYTES);
     rf_delta_index_destroy(index);
     free_arena(&arena);
 }

@@ -102,9 +102,9 @@ static double bytes_each(const struct rf_side_spec *side,
 {
     const double bytes = rf_dtype_bytes(rf_side_dtype(side, family->dtype));
     const double share =
-        side->quantize != NULL ? rf_family_converted(family) : 0;
+        side->quantize.format != NULL ? rf_family_converted(family) : 0;
     const double small =
-        share > 0 ? rf_quant_bytes_each(side->quantize) : bytes;
+        share > 0 ? rf_quant_bytes_each(side->quantize.format) : bytes;
     return share * small + (1 - share) * bytes;
 }
 

@@ -101,10 +101,11 @@ static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
         printf(", cast at the %s",
                spec->cast_at_source ? "source" : "destination");
     }
-    if (own->quantize != NULL) {
-        printf(spec->quantize.at_sender ? ", quantized to %s by its senders"
-                                        : ", then quantized to %s",
-               own->quantize->name);
+    if (own->quantize.format != NULL) {
+        printf(rf_plan_is_converted(scenario->plan)
+                   ? ", quantized to %s by its senders"
+                   : ", then quantized to %s",
+               own->quantize.format->name);
     }
 }
 

@@ -263,7 +263,7 @@ char *rf_predict_gap(const struct rf_predict_input *input)
     if (!info->moves_bytes) {
         return rf_xasprintf("method %s moves nothing", method);
     }
-    if (scenario->spec->infer.quantize != NULL) {
+    if (scenario->spec->infer.quantize.format != NULL) {
         return rf_xstrdup("the time of quantize is not modelled");
     }
     if (rf_scenario_encoding(scenario, info) != RF_ENCODING_DENSE) {

@@ -44,11 +44,11 @@ uint64_t rf_layout_grain(const struct rf_side_spec *side,
                          const struct rf_family *family, uint32_t dim)
 {
     const uint64_t own = RF_MAX(family->grain[dim], 1);
-    if (side->quantize == NULL || !rf_family_is_quantized(family)) {
+    const struct rf_quant_format *format = side->quantize.format;
+    if (format == NULL || !rf_family_is_quantized(family)) {
         return own;
     }
-    return RF_MAX(dim == 0 ? side->quantize->rows : side->quantize->columns,
-                  own);
+    return RF_MAX(dim == 0 ? format->rows : format->columns, own);
 }
 
 bool rf_layout_keeps_grain(const struct rf_side_spec *side,

@@ -371,7 +371,7 @@ json_t *rf_export_quantization(const struct rf_plan *of)
     static const char weight[] = ".weight";
     const struct rf_plan *plan = of->weights;
     struct exported_tensor tensor = {.family = 0};
-    const struct rf_quant_format *format = plan->spec->infer.quantize;
+    const struct rf_quant_format *format = plan->spec->infer.quantize.format;
     json_t *modules, *config;
     if (format == NULL) {
         return NULL;

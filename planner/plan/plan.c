@@ -22,10 +22,15 @@ void rf_plan_destroy(struct rf_plan *plan)
         rf_plan_destroy(plan->priv->before);
         free(plan->priv);
     }
-    if (plan->weights == plan) {
+    if (!rf_plan_is_converted(plan)) {
         rf_converted_free(plan->converted);
     }
     free(plan);
+}
+
+bool rf_plan_is_converted(const struct rf_plan *plan)
+{
+    return plan->weights != plan;
 }
 
 const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,

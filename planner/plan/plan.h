@@ -58,7 +58,7 @@ struct rf_plan {
     struct rf_converted *converted; /* what "quantize" makes of the weights;
                                        NULL: nothing */
     /* The weights before conversion: their model and layouts, without
-     * transfers. The plan itself, unless what moves is already converted. */
+     * transfers. The plan itself, unless rf_plan_is_converted(). */
     const struct rf_plan *weights;
     struct rf_plan_private *priv;
 };
@@ -80,6 +80,10 @@ void rf_plan_destroy(struct rf_plan *plan);
  * and proved; fuzzers call it too. */
 enum rf_status rf_plan_prove(const struct rf_plan *plan,
                              struct rf_err *err) RF_MUST_CHECK;
+
+/* Whether senders convert, so that what moves is in the format of
+ * "quantize". */
+bool rf_plan_is_converted(const struct rf_plan *plan);
 
 /* The pieces and parameters of a world rank on one side; empty if the rank is
  * not on that side. Owned by the plan, shared between replicas. */

@@ -74,9 +74,8 @@ static enum rf_status make_layouts(struct rf_plan *plan, struct rf_err *err)
                                 (enum rf_side)side, &plan->priv->layouts[side],
                                 err));
     }
-    return plan->converted != NULL && plan->spec->quantize.at_sender
-               ? rf_plan_convert(plan, err)
-               : RF_OK;
+    return plan->spec->infer.quantize.at_sender ? rf_plan_convert(plan, err)
+                                                : RF_OK;
 }
 
 static enum rf_status choose_sources(struct plan_making *making,
@@ -298,9 +297,10 @@ enum rf_status rf_plan_build(const struct rf_model *model,
     plan->world = world;
     plan->spec = spec;
     plan->weights = plan;
-    plan->converted = spec->infer.quantize != NULL
-                          ? rf_converted_make(model, spec->infer.quantize)
-                          : NULL;
+    plan->converted =
+        spec->infer.quantize.format != NULL
+            ? rf_converted_make(model, spec->infer.quantize.format)
+            : NULL;
     plan->priv = rf_xcalloc(1, sizeof(*plan->priv));
     status = prepare(&making, err);
     free(making.match_bytes);

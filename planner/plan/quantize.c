@@ -17,7 +17,7 @@
 
 static const struct rf_quant_format *format_of(const struct rf_plan *plan)
 {
-    return plan->spec->infer.quantize;
+    return plan->spec->infer.quantize.format;
 }
 
 /* Bytes of a part of one of a piece's matrices. */
@@ -90,7 +90,7 @@ static enum rf_status check_cut(const struct rf_quantize_job *job,
     const struct rf_plan *plan = job->plan;
     const struct rf_family *family = &plan->model->families[piece->family];
     const struct rf_side_spec *side = &plan->spec->infer;
-    RF_TRY(check_rows(side->quantize, family, err));
+    RF_TRY(check_rows(side->quantize.format, family, err));
     for (uint32_t d = 0; d < 2; d++) {
         const uint64_t start = piece->box.start[RF_DIM_TENSOR + d];
         const uint64_t end = start + piece->box.extent[RF_DIM_TENSOR + d];
@@ -101,7 +101,7 @@ static enum rf_status check_cut(const struct rf_quantize_job *job,
                 " of %.200s (%s); shards must end at multiples of %" PRIu64
                 ", the block of one scale, or at the tensor's edge (%" PRIu64
                 "); try a tp that cuts it so, fp8_tensor%s",
-                side->quantize->name, job->rank, names[d], start, end,
+                side->quantize.format->name, job->rank, names[d], start, end,
                 family->name, job->side == RF_TRAIN ? "train" : "infer",
                 rf_layout_grain(side, family, d), family->shape[d],
                 job->side == RF_TRAIN ? ", or \"at\": \"receiver\"" : "");
@@ -237,7 +237,7 @@ uint64_t rf_quantize_bytes(const struct rf_plan *plan, uint32_t rank)
     if (plan->converted == NULL) {
         return 0;
     }
-    if (plan != plan->weights) {
+    if (rf_plan_is_converted(plan)) {
         return layout->arena_bytes;
     }
     for (size_t i = 0; i < layout->n_pieces; i++) {
@@ -417,7 +417,7 @@ enum rf_status rf_quantize_make(const struct rf_quantize_job *job,
 
 enum rf_side rf_quantize_side(const struct rf_plan *plan)
 {
-    return plan->spec->quantize.at_sender ? RF_TRAIN : RF_INFER;
+    return rf_plan_is_converted(plan) ? RF_TRAIN : RF_INFER;
 }
 
 enum rf_status rf_quantize_plan(const struct rf_plan *plan, enum rf_side side,
@@ -431,10 +431,10 @@ enum rf_status rf_quantize_plan(const struct rf_plan *plan, enum rf_side side,
         .layout = rf_plan_layout(plan->weights, side, rank)};
     *out = (struct rf_quantize){.n = 0};
     if (plan->converted == NULL ||
-        (plan == plan->weights && side == RF_TRAIN)) {
+        (!rf_plan_is_converted(plan) && side == RF_TRAIN)) {
         return RF_OK;
     }
-    if (plan != plan->weights) {
+    if (rf_plan_is_converted(plan)) {
         job.from_byte = rf_quantize_kept(plan->weights, job.layout, NULL);
     }
     return rf_quantize_make(&job, out, err);

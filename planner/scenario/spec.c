@@ -16,7 +16,6 @@
 #include "common/mem.h"
 #include "common/json_schema.h"
 #include "common/stats.h"
-#include "planner/scenario/spec_quantize.h"
 
 #define NAME_MAX_BYTES 200
 #define METHOD_MAX_BYTES 32
@@ -362,21 +361,18 @@ static enum rf_status read_quantize(const struct rf_jnode *node, void *out,
                                     struct rf_err *err)
 {
     const struct rf_jnode quantize = rf_jnode_get(node, "quantize");
-    struct rf_spec *spec = out;
-    if (quantize.value != NULL && spec->infer.quantize != NULL) {
+    struct rf_quantize_spec *read = &((struct rf_spec *)out)->infer.quantize;
+    if (quantize.value != NULL && read->format != NULL) {
         return rf_jnode_fail(&quantize, err,
                              "stands beside infer.quantize, its short form: "
                              "keep one of them");
     }
-    spec->quantize.format = spec->infer.quantize;
-    RF_TRY(rf_quantize_spec_read(&quantize, &spec->quantize, nodes, err));
-    spec->infer.quantize = spec->quantize.format;
-    return RF_OK;
+    return rf_quantize_spec_read(&quantize, read, nodes, err);
 }
 
 static json_t *write_quantize(const void *in, const struct rf_spec_nodes *nodes)
 {
-    return rf_quantize_spec_write(&((const struct rf_spec *)in)->quantize,
+    return rf_quantize_spec_write(&((const struct rf_spec *)in)->infer.quantize,
                                   nodes);
 }
 
@@ -511,25 +507,26 @@ static enum rf_status check_rules(const struct rf_jnode *node,
                                   const struct rf_spec *spec,
                                   struct rf_err *err)
 {
+    const struct rf_quantize_spec *quantize = &spec->infer.quantize;
     struct rf_jnode member = rf_jnode_get(node, "colocated_processes");
     if (spec->separate_processes && spec->mode != RF_COLOCATED) {
         return rf_jnode_fail(&member, err,
                              "\"separate\" needs mode colocated; disaggregated "
                              "sides are always separate");
     }
-    if (spec->train.quantize) {
+    if (spec->train.quantize.format != NULL) {
         struct rf_jnode train = rf_jnode_get(node, "train");
         member = rf_jnode_get(&train, "quantize");
         return rf_jnode_fail(&member, err, "belongs to \"infer\"");
     }
     member = rf_jnode_get(node, "quantize");
-    if (spec->quantize.overlaps && spec->group.by == RF_GROUP_NOTHING) {
+    if (quantize->overlaps && spec->group.by == RF_GROUP_NOTHING) {
         return rf_jnode_fail(&member, err,
                              "\"overlap\" needs \"group\": a group is "
                              "converted while others move");
     }
-    if (spec->quantize.overlaps && !spec->quantize.at_sender &&
-        rf_quant_has_tensor_scale(spec->infer.quantize)) {
+    if (quantize->overlaps && !quantize->at_sender &&
+        rf_quant_has_tensor_scale(quantize->format)) {
         return rf_jnode_fail(
             &member, err,
             "\"overlap\" at the receiver needs scales of blocks: that of a "

@@ -13,7 +13,6 @@
 #include "common/json.h"
 #include "planner/scenario/spec_side.h"
 #include "planner/scenario/spec_group.h"
-#include "planner/scenario/spec_quantize.h"
 #include "planner/scenario/spec_update.h"
 
 enum rf_mode { RF_COLOCATED, RF_DISAGGREGATED };
@@ -103,7 +102,6 @@ struct rf_spec {
     bool separate_processes; /* colocated: trainer and engine in separate
                                 processes */
     bool cast_at_source;     /* where a dtype change happens */
-    struct rf_quantize_spec quantize; /* its format is infer.quantize, too */
     uint32_t warmup;
     uint32_t iterations;     /* the maximum, with ci_percent */
     uint32_t min_iterations; /* with ci_percent */

@@ -66,7 +66,8 @@ static enum rf_status read_quantize(const struct rf_jnode *node, void *out,
     bool converts = false;
     (void)nodes;
     RF_TRY(rf_jnode_bool(node, "quantize", &converts, err));
-    side->quantize = converts ? &rf_quant_formats[RF_FP8_BLOCK128] : NULL;
+    side->quantize.format =
+        converts ? &rf_quant_formats[RF_FP8_BLOCK128] : NULL;
     return RF_OK;
 }
 

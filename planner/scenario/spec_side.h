@@ -9,7 +9,7 @@
 #include "common/json.h"
 #include "planner/model/layout_kind.h"
 #include "planner/model/model.h"
-#include "planner/model/quant_format.h"
+#include "planner/scenario/spec_quantize.h"
 
 #define RF_SIDE_SIZE_MAX 65536 /* limit of each parallel size */
 
@@ -29,9 +29,7 @@ struct rf_side_spec {
     bool vocab_divisor_given; /* otherwise that of the training side */
     enum rf_dtype dtype;
     bool dtype_given; /* otherwise each tensor keeps the model's dtype */
-    /* inference: what matrices become after arrival (plan/quantize.h); NULL:
-       they stay */
-    const struct rf_quant_format *quantize;
+    struct rf_quantize_spec quantize; /* inference: of the scenario */
     uint32_t *pp_layers; /* per stage, n_pp_layers = pp; or per virtual stage,
                             pp · vpp, in their order; or NULL */
     uint32_t n_pp_layers;

@@ -298,8 +298,8 @@ static int64_t *phase_of(struct rf_engine *engine, enum rf_trace_kind kind)
     case RF_TRACE_READ:
         return &times->unpack_ns;
     case RF_TRACE_QUANTIZE:
-        return engine->env->plan->spec->quantize.at_sender ? &times->pack_ns
-                                                           : &times->unpack_ns;
+        return rf_plan_is_converted(engine->env->plan) ? &times->pack_ns
+                                                       : &times->unpack_ns;
     case RF_TRACE_WAIT:
         return &times->sync_ns;
     default:

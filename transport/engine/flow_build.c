@@ -217,7 +217,7 @@ static uint32_t converter_of(const struct flow_build *build,
     if (plan == NULL || op->family == RF_NONE) {
         return RF_NONE;
     }
-    if (plan->spec->quantize.at_sender) {
+    if (rf_plan_is_converted(plan)) {
         return op->src_mem == RF_MEM_TRAIN &&
                        plan->model->families[op->family].is_result
                    ? op->src
@@ -233,7 +233,7 @@ static uint32_t converter_of(const struct flow_build *build,
 static uint32_t converted_group(const struct flow_build *build,
                                 const struct rf_op *op)
 {
-    return build->plan->spec->quantize.overlaps ? op->group : RF_NO_GROUP;
+    return build->plan->spec->infer.quantize.overlaps ? op->group : RF_NO_GROUP;
 }
 
 static void collect_conversions(struct flow_build *build)
@@ -312,7 +312,7 @@ static void link_conversion(struct flow_build *build, const struct rf_op *op,
         return;
     }
     action = gate_at(&build->conversions, rank, converted_group(build, op));
-    if (build->plan->spec->quantize.at_sender) {
+    if (rf_plan_is_converted(build->plan)) {
         add_edge(build, action, of->copy != RF_NONE ? of->copy : of->send);
     } else {
         add_edge(build, of->copy != RF_NONE ? of->copy : of->recv, action);

@@ -96,7 +96,7 @@ static enum rf_status check_format(const struct rf_method_info *info,
                                    const struct rf_plan *plan,
                                    struct rf_err *err)
 {
-    const struct rf_quant_format *format = plan->spec->infer.quantize;
+    const struct rf_quant_format *format = plan->spec->infer.quantize.format;
     return info->memory != RF_DEVICE_MEMORY || format == NULL ||
                    format->id == RF_FP8_BLOCK128
                ? RF_OK
@@ -113,7 +113,7 @@ static enum rf_status check_overlap(const struct rf_method_info *info,
                                     const struct rf_plan *plan,
                                     struct rf_err *err)
 {
-    if (!plan->spec->quantize.overlaps) {
+    if (!plan->spec->infer.quantize.overlaps) {
         return RF_OK;
     }
     if (info->memory == RF_DEVICE_MEMORY) {
@@ -122,7 +122,7 @@ static enum rf_status check_overlap(const struct rf_method_info *info,
                           "and method %s has weights in GPU memory",
                           info->name);
     }
-    if (info->needs_folder && plan->spec->quantize.at_sender) {
+    if (info->needs_folder && rf_plan_is_converted(plan)) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "quantize: method %s writes all that its senders "
                           "hold from the start, so their conversion cannot "

@@ -83,8 +83,7 @@ enum rf_status rf_share_first(const struct rf_method_env *env, const char *what,
 
 bool rf_converts_meanwhile(const struct rf_plan *plan)
 {
-    return plan->converted != NULL &&
-           (plan->spec->quantize.at_sender || plan->spec->quantize.overlaps);
+    return rf_plan_is_converted(plan) || plan->spec->infer.quantize.overlaps;
 }
 
 void rf_method_yardstick_key(uint8_t key[RF_DATA_KEY_BYTES])

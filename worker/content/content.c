@@ -25,7 +25,7 @@ enum rf_status rf_content_create(const struct rf_content_job *job,
         rf_content_destroy(content);
         return status;
     }
-    if (job->results != NULL || plan != plan->weights) {
+    if (job->results != NULL || rf_plan_is_converted(plan)) {
         content->converted = plan->converted;
         content->results =
             rf_converted_content_create(plan->weights, content->weights);
@@ -38,7 +38,7 @@ bool rf_content_is_pattern(const struct rf_content_job *job)
 {
     const struct rf_plan *plan = job->plan;
     return plan->model->files == NULL && !plan->spec->update.given &&
-           plan == plan->weights && job->results == NULL;
+           !rf_plan_is_converted(plan) && job->results == NULL;
 }
 
 void rf_content_destroy(struct rf_content *content)

@@ -173,7 +173,7 @@ static enum rf_status fill_rest(struct rf_rank_attempt *attempt,
     const struct rf_rank_layout *result = &attempt->quantize.result;
     struct rf_arena results;
     job.unconverted = true;
-    if (attempt->plan == attempt->plan->weights) {
+    if (!rf_plan_is_converted(attempt->plan)) {
         return RF_OK;
     }
     if (!again) {
@@ -273,7 +273,7 @@ static enum rf_status tell_versions(struct rf_rank_attempt *attempt,
 static bool makes_results(const struct rf_rank_attempt *attempt)
 {
     return attempt->quantizer != NULL &&
-           attempt->plan == attempt->plan->weights;
+           !rf_plan_is_converted(attempt->plan);
 }
 
 static enum rf_status step_fill(struct rf_rank_attempt *attempt,
@@ -407,8 +407,7 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
     struct rf_trace *trace = attempt->method_env.trace;
     struct rf_phase_times times = {0};
     const struct rf_rank_quantize quantize = rf_rank_attempt_quantize(attempt);
-    const bool first = attempt->plan->spec->quantize.at_sender ||
-                       attempt->plan->spec->quantize.overlaps;
+    const bool first = rf_converts_meanwhile(attempt->plan);
     int64_t start_ns, moved_ns, end_ns, committed_ns = 0, quantized_ns = 0;
     int64_t amax_ns = 0;
     enum rf_status status;

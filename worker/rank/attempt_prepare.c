@@ -359,16 +359,11 @@ static enum rf_status find_checkpoints(struct rf_rank_attempt *attempt,
     return status;
 }
 
-static bool at_sender(const struct rf_rank_attempt *attempt)
-{
-    return attempt->plan != attempt->plan->weights;
-}
-
 struct rf_content_job rf_rank_attempt_weights(struct rf_rank_attempt *attempt,
                                               uint64_t iteration)
 {
     struct rf_content_job job = rf_rank_attempt_sources(attempt, iteration);
-    if (at_sender(attempt)) {
+    if (rf_plan_is_converted(attempt->plan)) {
         job.plan = attempt->plan->weights;
         job.arena = &attempt->beside;
     }
@@ -402,7 +397,7 @@ struct rf_content_job rf_rank_attempt_arrived(struct rf_rank_attempt *attempt,
 static enum rf_status prepare_quantizer(struct rf_rank_attempt *attempt,
                                         struct rf_err *err)
 {
-    const bool sends = at_sender(attempt);
+    const bool sends = rf_plan_is_converted(attempt->plan);
     const struct rf_content_job weights =
         sends ? rf_rank_attempt_weights(attempt, 0)
               : rf_rank_attempt_arrived(attempt, 0);
@@ -438,7 +433,7 @@ static enum rf_status open_method(struct rf_rank_attempt *attempt,
     }
     env->memory = attempt->memory;
     env->registration = &attempt->registration;
-    if (attempt->plan->spec->quantize.overlaps) {
+    if (attempt->plan->spec->infer.quantize.overlaps) {
         env->convert = convert;
         env->convert_data = attempt;
     }

@@ -83,7 +83,7 @@ static uint32_t group_of(const struct rf_plan *plan,
                          const size_t *first, const uint32_t *groups)
 {
     const uint32_t n_parts = plan->converted->format->n_parts;
-    const uint32_t travelling = plan != plan->weights ? n_parts : 1;
+    const uint32_t travelling = rf_plan_is_converted(plan) ? n_parts : 1;
     uint32_t least = UINT32_MAX;
     for (uint32_t k = 0; k < travelling; k++) {
         const struct rf_piece *part =
@@ -103,7 +103,7 @@ void rf_rank_groups_make(const struct rf_plan *plan,
 {
     size_t *first;
     uint32_t *found;
-    if (!plan->spec->quantize.overlaps || what->n == 0) {
+    if (!plan->spec->infer.quantize.overlaps || what->n == 0) {
         return;
     }
     first = number_tensors(plan->model);

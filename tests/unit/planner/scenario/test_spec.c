@@ -48,7 +48,7 @@ LOOP_TEST(test_spec_has_a_format_of_inference, 5)
     };
     AUTO(rf_spec) *spec = quoted_spec("'train': {}, %s", ways[_i].text);
     const int wanted = ways[_i].format;
-    const struct rf_quant_format *found = spec->infer.quantize;
+    const struct rf_quant_format *found = spec->infer.quantize.format;
     json_auto_t *written = rf_spec_to_json(spec, NULL);
     const json_t *quantize = json_object_get(written, "quantize");
     ck_assert_ptr_null(
@@ -239,7 +239,8 @@ LOOP_TEST(test_spec_round_trips, RF_ARRAY_SIZE(whole))
     ck_assert_int_eq(again->infer.dp_given, spec->infer.dp_given);
     ck_assert_int_eq(again->strategy, spec->strategy);
     ck_assert_int_eq(again->cast_at_source, spec->cast_at_source);
-    ck_assert_ptr_eq(again->infer.quantize, spec->infer.quantize);
+    ck_assert_ptr_eq(again->infer.quantize.format,
+                     spec->infer.quantize.format);
 }
 
 static void assert_nodes(const struct rf_side_spec *side, const char *expected)

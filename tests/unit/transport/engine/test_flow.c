@@ -245,10 +245,12 @@ static void build_conversion(struct lab *lab, bool at_sender, bool overlaps)
                                      .quantized = !at_sender,
                                      .is_result = at_sender}};
     struct rf_model model = {.families = families, .n_families = 2};
-    const struct rf_spec spec = {
-        .quantize = {.at_sender = at_sender, .overlaps = overlaps}};
-    const struct rf_plan plan = {
-        .model = &model, .world = &lab->world, .spec = &spec};
+    const struct rf_spec spec = {.infer.quantize.overlaps = overlaps};
+    const struct rf_plan weights = {.model = &model};
+    const struct rf_plan plan = {.model = &model,
+                                 .world = &lab->world,
+                                 .spec = &spec,
+                                 .weights = at_sender ? &weights : &plan};
     const struct rf_flow_how how = {.schedule = &lab->schedule,
                                     .world = &lab->world,
                                     .routes = lab->routes,

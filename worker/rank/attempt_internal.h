@@ -35,7 +35,7 @@ struct rf_rank_attempt {
         *after; /* update.from and .to, like rf_model.files; or NULL */
     void *quantizer;
     struct rf_rank_amax amax;     /* for the scales of tensors */
-    struct rf_rank_groups groups; /* whose conversions overlap */
+    struct rf_rank_groups groups; /* of conversions */
     int64_t deadline_ns;          /* of the step's exchanges */
     struct {
         bool done;      /* the sources hold it; refits do not change them */

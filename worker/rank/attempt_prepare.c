@@ -403,7 +403,8 @@ static enum rf_status prepare_quantizer(struct rf_rank_attempt *attempt,
               : rf_rank_attempt_arrived(attempt, 0);
     RF_TRY(rf_rank_amax_make(attempt->plan, &attempt->quantize, &attempt->amax,
                              err));
-    rf_rank_groups_make(attempt->plan, &attempt->quantize, &attempt->groups);
+    rf_rank_groups_make(&attempt->method_env, &attempt->quantize,
+                        &attempt->groups);
     return attempt->quantize.n == 0
                ? RF_OK
                : attempt->memory->quantizer_create(

@@ -7,7 +7,6 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "planner/plan/tensor_groups.h"
 
 enum rf_status rf_rank_amax_make(const struct rf_plan *plan,
                                  const struct rf_quantize *what,
@@ -34,88 +33,16 @@ void rf_rank_amax_free(struct rf_rank_amax *amax)
 
 /* About a millisecond's work. */
 #define PART_BYTES (UINT64_C(1) << 20)
-#define PART_ROWS UINT64_C(128) /* whole blocks */
 
-static int compare_groups(const void *a, const void *b)
-{
-    const struct rf_rank_grouped *x = a, *y = b;
-    return RF_THEN_BY(RF_COMPARE(x->group, y->group),
-                      RF_COMPARE(x->matrix, y->matrix));
-}
-
-/* The first tensor of each family of a plan. */
-static size_t *number_tensors(const struct rf_model *model)
-{
-    size_t *first = rf_xcalloc(model->n_families + 1, sizeof(*first));
-    for (uint32_t f = 0; f < model->n_families; f++) {
-        const struct rf_family *family = &model->families[f];
-        first[f + 1] = first[f] + (size_t)family->n_layers * family->n_experts;
-    }
-    return first;
-}
-
-/* The group of each tensor. */
-static uint32_t *find_groups(const struct rf_plan *plan, const size_t *first)
-{
-    const struct rf_model *model = plan->model;
-    struct rf_tensor_groups groups;
-    uint32_t *of = rf_xcalloc(first[model->n_families], sizeof(*of));
-    rf_tensor_groups_make(plan, &groups);
-    for (size_t i = 0; i < groups.n_slices; i++) {
-        const struct rf_group_slice *slice = &groups.slices[i];
-        const uint64_t *start = slice->box.start, *extent = slice->box.extent;
-        for (uint64_t l = start[0]; l < start[0] + extent[0]; l++) {
-            for (uint64_t e = start[1]; e < start[1] + extent[1]; e++) {
-                of[first[slice->family] +
-                   l * model->families[slice->family].n_experts + e] =
-                    slice->group;
-            }
-        }
-    }
-    rf_tensor_groups_free(&groups);
-    return of;
-}
-
-/* The group that a matrix is converted for: the first with a part of it, if
- * parts travel. */
-static uint32_t group_of(const struct rf_plan *plan,
-                         const struct rf_quantize *what, size_t matrix,
-                         const size_t *first, const uint32_t *groups)
-{
-    const uint32_t n_parts = plan->converted->format->n_parts;
-    const uint32_t travelling = rf_plan_is_converted(plan) ? n_parts : 1;
-    uint32_t least = UINT32_MAX;
-    for (uint32_t k = 0; k < travelling; k++) {
-        const struct rf_piece *part =
-            &what->result.pieces[matrix * n_parts + k];
-        const struct rf_family *family = &plan->model->families[part->family];
-        least = RF_MIN(
-            least, groups[first[part->family] +
-                          part->box.start[RF_DIM_LAYER] * family->n_experts +
-                          part->box.start[RF_DIM_EXPERT]]);
-    }
-    return least;
-}
-
-void rf_rank_groups_make(const struct rf_plan *plan,
+void rf_rank_groups_make(const struct rf_method_env *env,
                          const struct rf_quantize *what,
                          struct rf_rank_groups *groups)
 {
-    size_t *first;
-    uint32_t *found;
-    if (!plan->spec->infer.quantize.overlaps || what->n == 0) {
-        return;
+    if (what->n > 0 && rf_converts_meanwhile(env->plan) &&
+        env->memory->quantizer_part != NULL) {
+        groups->of = rf_conversions_make(env->plan, env->schedule, env->rank,
+                                         what, &groups->n);
     }
-    first = number_tensors(plan->model);
-    found = find_groups(plan, first);
-    groups->of = rf_xcalloc(what->n, sizeof(*groups->of));
-    for (size_t i = 0; i < what->n; i++) {
-        groups->of[i] = (struct rf_rank_grouped){
-            group_of(plan, what, i, first, found), (uint32_t)i};
-    }
-    qsort(groups->of, what->n, sizeof(*groups->of), compare_groups);
-    free(found);
-    free(first);
 }
 
 void rf_rank_groups_free(struct rf_rank_groups *groups)
@@ -124,13 +51,12 @@ void rf_rank_groups_free(struct rf_rank_groups *groups)
     *groups = (struct rf_rank_groups){.of = NULL};
 }
 
-/* Whether the matrix in hand is to be converted for a group: a sender's come in
- * order, so that of a group without an action of its own comes with the next;
- * a receiver's groups arrive in any order. */
+/* Whether the conversion in hand is for a group, or at a sender for one before:
+ * its groups come in order, those of a receiver arrive in any. */
 static bool is_due(const struct rf_rank_quantize *quantize, uint32_t group)
 {
     const struct rf_rank_groups *groups = quantize->groups;
-    if (groups->at == quantize->what->n) {
+    if (groups->at == groups->n) {
         return false;
     }
     return rf_quantize_side(quantize->env->plan) == RF_TRAIN
@@ -138,36 +64,45 @@ static bool is_due(const struct rf_rank_quantize *quantize, uint32_t group)
                : groups->of[groups->at].group == group;
 }
 
-/* Moves on to the first matrix of a group that a receiver has. */
+/* Moves on to the first conversion of a group that a receiver has. */
 static void go_to(const struct rf_rank_quantize *quantize, uint32_t group)
 {
     struct rf_rank_groups *groups = quantize->groups;
     groups->at = 0;
-    while (groups->at < quantize->what->n &&
-           groups->of[groups->at].group < group) {
+    while (groups->at < groups->n && groups->of[groups->at].group < group) {
         groups->at++;
     }
 }
 
-/* Converts a part of the matrix in hand, and moves on behind its last row. */
+/* Converts a part of what is in hand, and moves on behind its last row. */
 static enum rf_status convert_part(const struct rf_rank_quantize *quantize,
                                    struct rf_err *err)
 {
-    const struct rf_quantize *what = quantize->what;
     struct rf_rank_groups *groups = quantize->groups;
-    const uint32_t matrix = groups->of[groups->at].matrix;
-    const uint64_t *extent = &what->matrices[matrix].box.extent[RF_DIM_TENSOR];
+    const struct rf_conversion *now = &groups->of[groups->at];
+    const uint64_t *extent =
+        &quantize->what->matrices[now->matrix].box.extent[RF_DIM_TENSOR];
     const uint64_t most =
-        RF_MAX(PART_BYTES / (sizeof(uint16_t) * extent[1]), PART_ROWS);
+        RF_MAX(PART_BYTES / (sizeof(uint16_t) * extent[1]), RF_CONVERSION_ROWS);
     const struct rf_quantize_rows part = {
-        matrix, groups->row,
-        RF_MIN(extent[0] - groups->row, most / PART_ROWS * PART_ROWS)};
+        now->matrix, now->row + groups->done,
+        RF_MIN(now->rows - groups->done,
+               most / RF_CONVERSION_ROWS * RF_CONVERSION_ROWS)};
     RF_TRY(quantize->env->memory->quantizer_part(
         quantize->quantizer, quantize->amax->of, &part, err));
-    groups->row += part.rows;
-    if (groups->row == extent[0]) {
-        groups->row = 0;
+    groups->done += part.rows;
+    if (groups->done == now->rows) {
+        groups->done = 0;
         groups->at++;
+    }
+    return RF_OK;
+}
+
+static enum rf_status convert_up_to(const struct rf_rank_quantize *quantize,
+                                    uint32_t group, struct rf_err *err)
+{
+    while (is_due(quantize, group)) {
+        RF_TRY(convert_part(quantize, err));
     }
     return RF_OK;
 }
@@ -192,10 +127,7 @@ enum rf_status rf_rank_quantize_part(const struct rf_rank_quantize *quantize,
 enum rf_status rf_rank_quantize_rest(const struct rf_rank_quantize *quantize,
                                      struct rf_err *err)
 {
-    while (quantize->groups->of != NULL && is_due(quantize, UINT32_MAX)) {
-        RF_TRY(convert_part(quantize, err));
-    }
-    return RF_OK;
+    return convert_up_to(quantize, RF_NO_GROUP, err);
 }
 
 /* --- Largest magnitudes --- */
@@ -273,18 +205,32 @@ static int64_t spent(const struct rf_rank_quantize *quantize,
     return event.end_ns - event.start_ns;
 }
 
+/* All that the window has, at once. */
+static enum rf_status convert_all(const struct rf_rank_quantize *quantize,
+                                  int64_t *ns, struct rf_err *err)
+{
+    const int64_t before = rf_now_ns();
+    if (quantize->groups->of == NULL) {
+        return quantize->env->memory->quantizer_run(
+            quantize->quantizer, quantize->amax->of, ns, err);
+    }
+    RF_TRY(convert_up_to(quantize, 0, err));
+    *ns = rf_now_ns() - before;
+    return RF_OK;
+}
+
 enum rf_status rf_rank_quantize_run(const struct rf_rank_quantize *quantize,
                                     int64_t *ns, int64_t *amax_ns,
                                     struct rf_err *err)
 {
-    const struct rf_memory_ops *memory = quantize->env->memory;
+    const struct rf_method_env *env = quantize->env;
     int64_t at_ns = rf_now_ns(), found_ns = 0;
     *ns = *amax_ns = 0;
     quantize->groups->ns = 0;
-    quantize->groups->at = quantize->groups->row = 0;
+    quantize->groups->at = quantize->groups->done = 0;
     if (quantize->amax->of != NULL && quantize->quantizer != NULL) {
-        RF_TRY(memory->quantizer_amax(quantize->quantizer, quantize->amax->of,
-                                      err));
+        RF_TRY(env->memory->quantizer_amax(quantize->quantizer,
+                                           quantize->amax->of, err));
         found_ns = spent(quantize, RF_TRACE_QUANTIZE, &at_ns);
     }
     if (quantize->amax->of != NULL && quantize->amax->exchanged) {
@@ -292,9 +238,9 @@ enum rf_status rf_rank_quantize_run(const struct rf_rank_quantize *quantize,
         *amax_ns = spent(quantize, RF_TRACE_WAIT, &at_ns);
     }
     *ns = found_ns;
-    if (quantize->quantizer != NULL && quantize->groups->of == NULL) {
-        RF_TRY(memory->quantizer_run(quantize->quantizer, quantize->amax->of,
-                                     ns, err));
+    if (quantize->quantizer != NULL &&
+        !env->plan->spec->infer.quantize.overlaps) {
+        RF_TRY(convert_all(quantize, ns, err));
         spent(quantize, RF_TRACE_QUANTIZE, &at_ns);
         *ns += found_ns;
     }

@@ -5,6 +5,7 @@
 #include "coordinator/records/summary.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "common/mem.h"
 #include "common/json_schema.h"
@@ -345,6 +346,61 @@ static json_t *resyncs_json(const json_t *record)
     return sum > 0 ? json_integer((json_int_t)sum) : NULL;
 }
 
+/* The median over iterations of the longest time of any rank; NULL: none. */
+static json_t *longest_json(const json_t *record, const char *key)
+{
+    const json_t *iterations = json_object_get(record, "iterations"), *one;
+    double *longest =
+        rf_xcalloc(json_array_size(iterations) + 1, sizeof(*longest));
+    double ms, most;
+    json_t *out;
+    size_t i, n = 0;
+    json_array_foreach (iterations, i, one) {
+        const json_t *ranks = json_object_get(one, "ranks");
+        most = -1;
+        for (size_t r = 0; rf_iteration_ranks_value(ranks, r, "ms", &ms); r++) {
+            if (rf_iteration_ranks_value(ranks, r, key, &ms)) {
+                most = RF_MAX(most, ms);
+            }
+        }
+        if (most >= 0) {
+            longest[n++] = most;
+        }
+    }
+    out = n > 0 ? json_real(rf_stats_median(longest, n)) : NULL;
+    free(longest);
+    return out;
+}
+
+/* Format and end, as tables have them. */
+static json_t *conversion_name(const json_t *record)
+{
+    const json_t *quantize = rf_result_value(record, "scenario", "quantize");
+    return json_sprintf(
+        "%s@%s%s", rf_result_text(quantize, NULL, "format"),
+        rf_result_text(quantize, NULL, "at"),
+        json_is_true(json_object_get(quantize, "overlap")) ? "+overlap" : "");
+}
+
+#define CONVERSION(M)                                                          \
+    M(TEXT, name, REQUIRED, conversion_name(record))                           \
+    M(NUMBER, quantize_ms, REQUIRED, quantize_ms)                              \
+    M(NUMBER, wire_ms, REQUIRED, longest_json(record, "wire_ms"))
+
+RF_MEMBERS_SCHEMA(conversion_schema, CONVERSION)
+
+/* NULL if no rank converts. */
+static json_t *conversion_json(const json_t *record)
+{
+    json_t *quantize_ms = longest_json(record, "quantize_ms"), *out;
+    if (quantize_ms == NULL) {
+        return NULL;
+    }
+    out = json_object();
+    CONVERSION(RF_PUT);
+    return out;
+}
+
 #define SUMMARY(M)                                                             \
     M(COUNT, count, REQUIRED, json_integer((json_int_t)s.count))               \
     M(NUMBER, mean_ms, NULLABLE, any ? json_real(s.mean) : NULL)               \
@@ -364,6 +420,7 @@ static json_t *resyncs_json(const json_t *record)
     M(COUNT, resyncs, NULLABLE, resyncs_json(record))                          \
     M(OF(ratios_schema()), yardstick_ratio, REQUIRED, ratios_json(record))     \
     M(OF(phases_schema()), phases, REQUIRED, phases_json(record))              \
+    M(OF(conversion_schema()), conversion, OPTIONAL, conversion_json(record))  \
     M(OF(memory_schema()), memory, REQUIRED, memory_json(record))              \
     M(LIST(rf_network_summary_schema()), network, REQUIRED,                    \
       rf_network_summary_json(record))

@@ -3,6 +3,7 @@ the others."""
 import os
 
 from refit_figures import (
+    conversion,
     curves,
     delta,
     matrix,
@@ -161,6 +162,23 @@ def _add_delta(drawing, document):
         )
 
 
+def _add_conversion(drawing, document):
+    found = conversion.converting(document)
+    if not found:
+        drawing.notes.append(
+            "no conversion beside the wire: no result converts; run a scenario with "
+            '"quantize": {"format": ["fp8_block128", "mxfp8"], "at": ["sender", '
+            '"receiver"]}'
+        )
+    for i in range(0, len(found), conversion.MOST_BARS):
+        drawing.add(
+            conversion.draw(found[i : i + conversion.MOST_BARS]),
+            "conversion" + (f"-{i // conversion.MOST_BARS + 1}" if i else ""),
+            "Converting beside moving, for each format and end: medians of the "
+            "slowest rank",
+        )
+
+
 def _add_predicted(drawing, document):
     predictions, notes = document.predictions
     drawing.notes += [f"no predictions: {note}" for note in notes]
@@ -212,6 +230,7 @@ def draw_all(document, writer):
         _add_matrices,
         _add_curves,
         _add_delta,
+        _add_conversion,
         _add_predicted,
         _add_reference,
     ):

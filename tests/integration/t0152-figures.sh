@@ -112,6 +112,27 @@ test_time_by_density_needs_several_densities() {
     expect_text err 'no time by density: .*"density": \[0.01, 0.1\]'
 }
 
+test_conversion_is_drawn_beside_the_wire() {
+    local at
+    mkdir run
+    echo '{"scenarios": []}' >run/run.json
+    for at in sender receiver; do
+        plain_run one 10 11 12
+        jq --arg at "$at" '.name = $at | .summary.conversion = {
+            name: "mxfp8@\($at)", quantize_ms: 4, wire_ms: 5}' \
+            one/a.json >"run/$at.json"
+        rm -r one
+    done
+    coord_exits 0 report --figures f run
+    "$RF_TOP/tests/lib/check-figures" f/conversion.* >&2 || fail "a bad file"
+    expect_text f/conversion.svg '<!-- mxfp8@sender -->'
+    expect_text f/conversion.svg '<!-- mxfp8@receiver -->'
+    jq '.summary.conversion.wire_ms = -1' run/sender.json >x && mv x run/sender.json
+    rm run/receiver.json
+    coord_exits 0 report --figures g run
+    expect_text err 'no conversion beside the wire: .*"quantize"'
+}
+
 test_results_without_figures_say_so() {
     plain_run run 1 2 3
     jq '.status = "failed"' run/a.json >x && mv x run/a.json

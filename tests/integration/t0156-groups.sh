@@ -63,6 +63,10 @@ test_groups_are_converted_while_others_move() {
             quantize: {format: "mxfp8", at: ["sender", "receiver"],
                 overlap: [true, false]}, yardstick: false}'
     coord_exits 0 cluster.json
+    expect_text out '^scenario .* quantize .* convert ms +wire ms '
+    [ "$(csv_column results/*/summary.csv quantize | sort | xargs)" = \
+        "mxfp8@receiver mxfp8@receiver+overlap mxfp8@sender mxfp8@sender+overlap" ] ||
+        fail "summary.csv does not tell conversions apart"
     for result in results/*/s*.json; do
         expect_verified "$result"
         expect_json "$result" '[.iterations[].ranks[] | select(.quantize_ms) |

@@ -79,6 +79,21 @@ TEST(test_report_shows_counts_where_there_are_any)
     assert_says(text, "     1200  ");
 }
 
+TEST(test_report_shows_conversions_where_there_are_any)
+{
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_auto_t *result = result_record("x", "ok", 20, 1.1);
+    AUTO_FREE char *text;
+    json_object_set_new(json_object_get(result, "summary"), "conversion",
+                        json_pack("{s:s, s:f, s:f}", "name", "mxfp8@sender",
+                                  "quantize_ms", 12.25, "wire_ms", 3.5));
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
+    text = rf_table_text(table, RF_REPORT_TABLE);
+    assert_says(text, "  quantize      ");
+    assert_says(text, "  convert ms  wire ms  ");
+    assert_says(text, "       12.25    3.500  ");
+}
+
 static json_t *with_ratio(double ratio)
 {
     json_t *result = result_record("x", "ok", 20, 0.66);

@@ -1,0 +1,38 @@
+/* Figures of summaries that no other test of records has. */
+#include "coordinator/records/summary.h"
+
+#include "tests/unit/unit.h"
+
+/* The longest conversion and the longest wire are of different ranks, and a
+ * rank that does not convert has none. */
+TEST(test_summary_has_the_slowest_conversion_beside_the_slowest_wire)
+{
+    json_auto_t *record = json_loads(
+        "{\"scenario\": {\"quantize\": {\"format\": \"nvfp4\", \"at\": "
+        "\"sender\", \"overlap\": true}}, \"iterations\": ["
+        "{\"ranks\": [{\"ms\": 9, \"quantize_ms\": 4, \"wire_ms\": 1}, "
+        "{\"ms\": 9, \"quantize_ms\": 2, \"wire_ms\": 2}, "
+        "{\"ms\": 9, \"wire_ms\": 5}]}, "
+        "{\"ranks\": [{\"ms\": 9, \"wire_ms\": 8}, "
+        "{\"ms\": 9, \"quantize_ms\": 6, \"wire_ms\": 7}]}, "
+        "{\"ranks\": [{\"ms\": 9, \"quantize_ms\": 5, \"wire_ms\": 6}]}]}",
+        0, NULL);
+    json_auto_t *summary = rf_summary_json(record, false);
+    const json_t *conversion = json_object_get(summary, "conversion");
+    ck_assert_str_eq(json_string_value(json_object_get(conversion, "name")),
+                     "nvfp4@sender+overlap");
+    ck_assert_double_eq(
+        json_number_value(json_object_get(conversion, "quantize_ms")), 5);
+    ck_assert_double_eq(
+        json_number_value(json_object_get(conversion, "wire_ms")), 6);
+}
+
+TEST(test_summary_without_conversion_says_nothing_of_it)
+{
+    json_auto_t *record = json_loads(
+        "{\"scenario\": {}, \"iterations\": [{\"ranks\": [{\"ms\": 9, "
+        "\"wire_ms\": 8}]}]}",
+        0, NULL);
+    json_auto_t *summary = rf_summary_json(record, false);
+    ck_assert_ptr_null(json_object_get(summary, "conversion"));
+}

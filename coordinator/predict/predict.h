@@ -158,6 +158,12 @@ void rf_predict_links(const struct rf_result_set *set,
                       const struct rf_method_info *method, uint64_t copy_bytes,
                       struct rf_capacities *links);
 
+/* The same of conversions to a format in host memory, from results with it. */
+void rf_predict_conversions(const struct rf_result_set *set,
+                            const struct rf_predict_speeds *speeds,
+                            const struct rf_quant_format *format,
+                            struct rf_capacities *links);
+
 /* Whether the results have a probe of one of the file's nodes. */
 bool rf_predict_knows_nodes(const struct rf_result_set *set,
                             const struct rf_config *config);

@@ -9,6 +9,7 @@
 
 #include "common/mem.h"
 #include "common/text.h"
+#include "planner/plan/quantize.h"
 #include "planner/predict/encoded.h"
 #include "transport/info/disk_reads.h"
 #include "transport/info/method_info.h"
@@ -254,6 +255,41 @@ static char *encoding_gap(const struct rf_predict_input *input,
     return gap;
 }
 
+/* Why the time of conversions is not known, or NULL. */
+static char *conversion_gap(const struct rf_predict_input *input,
+                            const struct rf_method_info *info)
+{
+    const struct rf_scenario *scenario = input->scenario;
+    const struct rf_world *world = scenario->world;
+    const enum rf_side side = rf_quantize_side(scenario->plan);
+    bool *listed;
+    char *nodes = NULL, *gap;
+    if (info->needs_folder || info->memory == RF_DEVICE_MEMORY) {
+        return rf_xasprintf("the time of quantize is not modelled %s",
+                            info->needs_folder ? "beside files"
+                                               : "in GPU memory");
+    }
+    listed = rf_xcalloc(world->n_nodes, sizeof(*listed));
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        const uint32_t n = world->ranks[r].node;
+        if (world->ranks[r].index[side] != RF_NONE && !listed[n] &&
+            input->links.convert_gbytes_per_s[n] <= 0) {
+            listed[n] = true;
+            rf_text_add(&nodes, ", ", "%s", scenario->config->node_names[n]);
+        }
+    }
+    free(listed);
+    if (nodes == NULL) {
+        return NULL;
+    }
+    gap = rf_xasprintf("no figure for converting on %s; set "
+                       "convert_gbytes_per_s in \"links\", or name results of "
+                       "these nodes with this format",
+                       nodes);
+    free(nodes);
+    return gap;
+}
+
 char *rf_predict_gap(const struct rf_predict_input *input)
 {
     const struct rf_scenario *scenario = input->scenario;
@@ -264,7 +300,10 @@ char *rf_predict_gap(const struct rf_predict_input *input)
         return rf_xasprintf("method %s moves nothing", method);
     }
     if (scenario->spec->infer.quantize.format != NULL) {
-        return rf_xstrdup("the time of quantize is not modelled");
+        char *gap = conversion_gap(input, info);
+        if (gap != NULL) {
+            return gap;
+        }
     }
     if (rf_scenario_encoding(scenario, info) != RF_ENCODING_DENSE) {
         char *gap = encoding_gap(input, info);

@@ -20,6 +20,7 @@ static const char *path_text(const struct rf_predict_row *row)
         [RF_PATH_BETWEEN] = "between nodes",
         [RF_PATH_CPU] = "operations",
         [RF_PATH_CHANGES] = "changes",
+        [RF_PATH_CONVERSION] = "conversion",
     };
     return row->method->needs_folder ? "files" : texts[row->p.path];
 }

@@ -73,11 +73,17 @@ void rf_predict_results_links(const struct rf_predict_results *results,
                               struct rf_capacities *links)
 {
     const struct rf_config *config = results->config;
+    const struct rf_quant_format *format =
+        scenario->spec->infer.quantize.format;
     rf_capacities_init(links, scenario->world->n_nodes);
     links->devices = info->memory == RF_DEVICE_MEMORY;
     if (!rf_predict_has_own(config, info)) {
         rf_predict_links(&results->set, &results->speeds[info->memory], info,
                          rf_scenario_copy_bytes(scenario), links);
+    }
+    if (format != NULL && info->memory == RF_HOST_MEMORY) {
+        rf_predict_conversions(&results->set, &results->speeds[RF_HOST_MEMORY],
+                               format, links);
     }
     rf_links_apply(&config->links, info, links); /* these have priority */
 }

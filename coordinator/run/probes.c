@@ -320,6 +320,8 @@ static enum rf_status take_copy(struct rf_run_probes *probes, uint32_t node,
                                 struct rf_err *err)
 {
     const bool encoded = probes->scenario->spec->encoding != RF_ENCODING_DENSE;
+    const bool converts = probes->scenario->plan->converted != NULL &&
+                          !rf_scenario_on_device(probes->scenario);
     double *single = &probes->into->copy1_gbytes_per_s[node];
     if (isnan(probed->gbytes_per_s)) {
         return missing(err, "gbytes_per_s");
@@ -330,10 +332,17 @@ static enum rf_status take_copy(struct rf_run_probes *probes, uint32_t node,
     if (encoded && isnan(probed->scan_gbytes_per_s)) {
         return missing(err, "scan_gbytes_per_s");
     }
+    if (converts && isnan(probed->convert_gbytes_per_s)) {
+        return missing(err, "convert_gbytes_per_s");
+    }
     /* A rank's figure is its share while the node's ranks all do the same. */
     probes->into->copy_gbytes_per_s[node] += probed->gbytes_per_s;
     if (encoded) {
         probes->into->scan_gbytes_per_s[node] += probed->scan_gbytes_per_s;
+    }
+    if (converts) {
+        probes->into->convert_gbytes_per_s[node] +=
+            probed->convert_gbytes_per_s;
     }
     *single = RF_MAX(*single, probed->single_gbytes_per_s);
     return RF_OK;

@@ -354,6 +354,8 @@ bool rf_attempt_links(const struct rf_attempt *attempt,
                 b->copy1_gbytes_per_s, n, false);
     take_better(out->scan_gbytes_per_s, a->scan_gbytes_per_s,
                 b->scan_gbytes_per_s, n, false);
+    take_better(out->convert_gbytes_per_s, a->convert_gbytes_per_s,
+                b->convert_gbytes_per_s, n, false);
     memcpy(out->out_gbytes_per_s, y->out_gbytes_per_s, n * sizeof(double));
     memcpy(out->in_gbytes_per_s, y->in_gbytes_per_s, n * sizeof(double));
     out->peer_gbytes_per_s =

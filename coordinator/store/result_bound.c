@@ -116,6 +116,11 @@ bool rf_result_bound_has_rate(const struct rf_attempt *attempt)
            !was_zero_copy(attempt, median_ms);
 }
 
+static json_t *rate_json(double rate)
+{
+    return rate > 0 ? json_real(rate) : NULL;
+}
+
 #define PROBED_NODE(M)                                                         \
     M(TEXT, host, REQUIRED, json_string(names[i]))                             \
     M(NUMBER, copy_gbytes_per_s, REQUIRED,                                     \
@@ -123,8 +128,9 @@ bool rf_result_bound_has_rate(const struct rf_attempt *attempt)
     M(NUMBER, single_copy_gbytes_per_s, REQUIRED,                              \
       json_real(links->copy1_gbytes_per_s[i]))                                 \
     M(NUMBER, scan_gbytes_per_s, OPTIONAL,                                     \
-      links->scan_gbytes_per_s[i] > 0 ? json_real(links->scan_gbytes_per_s[i]) \
-                                      : NULL)
+      rate_json(links->scan_gbytes_per_s[i]))                                  \
+    M(NUMBER, convert_gbytes_per_s, OPTIONAL,                                  \
+      rate_json(links->convert_gbytes_per_s[i]))
 
 RF_MEMBERS_SCHEMA(node_schema, PROBED_NODE)
 
@@ -199,11 +205,6 @@ json_t *rf_result_bound_schedule_json(const struct rf_attempt *attempt)
     json_t *out = json_object();
     put_bound(out, attempt, BOUND_SCHEDULE);
     return out;
-}
-
-static json_t *rate_json(double rate)
-{
-    return rate > 0 ? json_real(rate) : NULL;
 }
 
 #define YARDSTICK_NODE(M)                                                      \

@@ -15,6 +15,7 @@
 #include "planner/layout/box.h"
 #include "planner/plan/unit_task.h"
 #include "planner/plan/update_rules.h"
+#include "planner/predict/conversion.h"
 
 #define BYTES_A_MS 1e6 /* of 1 GB/s */
 
@@ -29,6 +30,7 @@ void rf_capacities_init(struct rf_capacities *links, uint32_t n_nodes)
     links->copy_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->copy1_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->scan_gbytes_per_s = rf_xcalloc(n, sizeof(double));
+    links->convert_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->out_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->in_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->pair_gbytes_per_s = rf_xcalloc(n * n, sizeof(double));
@@ -42,6 +44,7 @@ void rf_capacities_free(struct rf_capacities *links)
     free(links->copy_gbytes_per_s);
     free(links->copy1_gbytes_per_s);
     free(links->scan_gbytes_per_s);
+    free(links->convert_gbytes_per_s);
     free(links->out_gbytes_per_s);
     free(links->in_gbytes_per_s);
     free(links->pair_gbytes_per_s);
@@ -546,6 +549,66 @@ static void bound_scans(const struct rf_plan *plan,
     free(seen);
 }
 
+/* Q1: the weights that have to be converted: by a node that holds them, or by
+ * every rank that needs them. */
+static void bound_conversions(const struct rf_plan *plan,
+                              const struct rf_unit_tasks *units,
+                              const struct rf_capacities *links,
+                              const char *const *names, struct rf_bound *bound)
+{
+    static const struct wording converting = {"conversion on", "conversion on",
+                                              ""};
+    const struct rf_world *world = plan->world;
+    const double *rate = links->convert_gbytes_per_s;
+    size_t *seen = rf_xcalloc(world->n_nodes, sizeof(*seen));
+    uint32_t *nodes = rf_xcalloc(world->n_nodes, sizeof(*nodes)), n;
+    double *arrived = rf_xcalloc(world->n_nodes, sizeof(*arrived));
+    struct demands sent = {.n = 0};
+    RF_PUSH(sent.first, sent.n_first, sent.first_capacity, 0);
+    for (size_t u = 0; u < units->n; u++) {
+        const struct rf_unit_task *unit = &units->of[u];
+        const double bytes = rf_conversion_bytes(plan, unit);
+        if (!rf_plan_is_converted(plan)) {
+            for (uint32_t i = 0; i < unit->n_dst; i++) {
+                const uint32_t rank = units->holders[unit->first_dst + i].rank;
+                arrived[world->ranks[rank].node] += bytes;
+            }
+        } else if (bytes > 0 &&
+                   list_holders(plan, units, u, rate, seen, nodes, &n)) {
+            add_demand(&sent, nodes, n, (uint64_t)bytes);
+        }
+    }
+    for (uint32_t node = 0; node < world->n_nodes; node++) {
+        raise_bound(bound, arrived[node], rate[node], "conversion on %s",
+                    names[node]);
+    }
+    bound_division(&sent, rate, world->n_nodes, &converting, names, bound);
+    free_demands(&sent);
+    free(arrived);
+    free(nodes);
+    free(seen);
+}
+
+/* Q2: without "overlap" nothing moves before the first sender has converted, or
+ * the receiver of the last byte converts after it. */
+static void add_conversion(const struct rf_plan *plan,
+                           const struct rf_unit_tasks *units,
+                           const struct rf_capacities *links,
+                           struct rf_bound *bound)
+{
+    const size_t length = strlen(bound->resource);
+    struct rf_conversion_times times;
+    if (plan->spec->infer.quantize.overlaps || bound->ms <= 0) {
+        return;
+    }
+    rf_conversion_times(plan, units, links->convert_gbytes_per_s, true, &times);
+    if (times.least_ms > 0) {
+        bound->ms += times.least_ms;
+        snprintf(bound->resource + length, sizeof(bound->resource) - length,
+                 " and conversion");
+    }
+}
+
 /* S2: the operations' bytes on the nodes' links. */
 static void bound_traffic(const struct rf_schedule *schedule,
                           const struct rf_capacities *links,
@@ -587,6 +650,10 @@ find_bound(const struct rf_plan *plan, const struct rf_schedule *schedule,
             bound_traffic(schedule, links, names, &bound);
         }
         copied_free(&copied);
+    }
+    if (plan->converted != NULL) {
+        add_conversion(plan, &units, links, &bound);
+        bound_conversions(plan, &units, links, names, &bound);
     }
     rf_unit_tasks_free(&units);
     *out = bound;

@@ -19,6 +19,9 @@ struct rf_capacities {
     double *copy_gbytes_per_s, *copy1_gbytes_per_s;
     /* per node: weights compared with their base by all its ranks at once */
     double *scan_gbytes_per_s;
+    /* per node: weights converted to the scenario's format by all its ranks
+     * that convert, at once; 0: not measured */
+    double *convert_gbytes_per_s;
     /* per node: to and from all others at once; 0: not measured */
     double *out_gbytes_per_s, *in_gbytes_per_s;
     double *pair_gbytes_per_s; /* [from·n_nodes + to]; 0: not measured */
@@ -38,7 +41,8 @@ struct rf_capacities {
 
 struct rf_bound {
     double ms;
-    char resource[96]; /* "memory of a", "link a out", "scan of a" */
+    char resource[96]; /* "memory of a", "link a out", "scan of a", "conversion
+                          on a", "link a in and conversion" */
 };
 
 /*
@@ -51,8 +55,9 @@ struct rf_bound {
  * strategies may fan out inside a node; the capacity is the best pair's
  * goodput or that with all others at once, whichever is better). With an
  * encoding, each node's comparing of what its ranks hold takes the place of
- * memory, and links carry the least bytes of rf_update_least(). Formula and
- * proof: docs/MEASURING.md.
+ * memory, and links carry the least bytes of rf_update_least(). Conversions
+ * ("quantize") are a resource of their nodes, and without "overlap" come before
+ * or after the rest. Formula and proof: docs/MEASURING.md.
  */
 enum rf_status
 rf_bounds_any(const struct rf_plan *plan, enum rf_encoding encoding,

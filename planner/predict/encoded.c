@@ -186,6 +186,7 @@ static void change_rates(const struct rf_capacities *links,
     multiply(out->nic_gbytes_per_s, links->nic_gbytes_per_s, n, faster);
     multiply(out->out_gbytes_per_s, links->out_gbytes_per_s, n, faster);
     multiply(out->in_gbytes_per_s, links->in_gbytes_per_s, n, faster);
+    multiply(out->convert_gbytes_per_s, links->convert_gbytes_per_s, n, 1);
     memcpy(out->pair_latency_us, links->pair_latency_us,
            n * n * sizeof(*out->pair_latency_us));
     memcpy(out->nics, links->nics, n * sizeof(*out->nics));

@@ -13,6 +13,8 @@
 
 #include "common/mem.h"
 #include "common/memory_info.h"
+#include "planner/plan/tensor_groups.h"
+#include "planner/predict/conversion.h"
 #include "planner/predict/queueing.h"
 #include "planner/predict/simulation.h"
 
@@ -493,6 +495,48 @@ static enum rf_status run(struct rf_simulation *b, struct rf_simulated *out,
                             result.n_stuck);
 }
 
+/* Groups of the scenario, at least 1. */
+static uint32_t count_groups(const struct rf_plan *plan)
+{
+    struct rf_tensor_groups groups;
+    uint32_t n;
+    rf_tensor_groups_make(plan, &groups);
+    n = RF_MAX(groups.n, 1);
+    rf_tensor_groups_free(&groups);
+    return n;
+}
+
+/* Adds the slowest rank's conversions: a pipeline of two stages with "overlap",
+ * but copies inside a node and conversions need the same processors. */
+static enum rf_status add_conversions(const struct rf_simulate_env *env,
+                                      struct rf_simulated *out,
+                                      struct rf_err *err)
+{
+    const struct rf_plan *plan = env->plan;
+    struct rf_conversion_times times;
+    struct rf_unit_tasks units;
+    double saved = 0;
+    if (plan->converted == NULL) {
+        return RF_OK;
+    }
+    RF_TRY(rf_unit_tasks_build(plan, &units, err));
+    rf_conversion_times(plan, &units, env->links->convert_gbytes_per_s, false,
+                        &times);
+    rf_unit_tasks_free(&units);
+    if (plan->spec->infer.quantize.overlaps && out->path == RF_PATH_BETWEEN) {
+        saved = RF_MIN(out->ms, times.most_ms) * (1 - 1. / count_groups(plan));
+    }
+    out->ms += times.most_ms - saved;
+    if (times.most_ms > out->busy_ms) {
+        const uint32_t node = env->plan->world->ranks[times.slowest].node;
+        out->busy_ms = times.most_ms;
+        out->path = RF_PATH_CONVERSION;
+        snprintf(out->busiest, sizeof(out->busiest), "conversion on %s",
+                 env->node_names[node]);
+    }
+    return RF_OK;
+}
+
 enum rf_status rf_simulate(const struct rf_simulate_env *env,
                            struct rf_simulated *out, struct rf_err *err)
 {
@@ -527,6 +571,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
         take_turns(&b);
     }
     status = run(&b, out, err);
+    RF_THEN(status, add_conversions(env, out, err));
     rf_in_place_free(&b.covered);
     free(b.n_ranks);
     free(b.n_copiers);

@@ -17,6 +17,7 @@ enum rf_path {
     RF_PATH_BETWEEN,  /* links and NICs between nodes */
     RF_PATH_CPU,      /* the cost of each operation */
     RF_PATH_CHANGES,  /* comparing, encoding, writing (encoded.h) */
+    RF_PATH_CONVERSION, /* of weights ("quantize") */
 };
 
 struct rf_simulated {
@@ -27,7 +28,9 @@ struct rf_simulated {
     uint64_t in_place; /* bytes that stay in place */
 };
 
-/* RF_ERR_INTERNAL: the links do not match the plan's nodes, or the schedule can
+/* Conversions come before or after the rest; with "overlap" they take turns with
+ * what passes on links, group after group. Nodes without a rate of conversions
+ * convert in no time. RF_ERR_INTERNAL: the links do not match the plan's nodes, or the schedule can
  * never end. */
 enum rf_status rf_simulate(const struct rf_simulate_env *env,
                            struct rf_simulated *out,

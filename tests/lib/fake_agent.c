@@ -89,6 +89,7 @@ static void probe_answer(const struct rf_msg_step *step,
         *out->probed = (struct rf_msg_probed){.gbytes_per_s = 2.0,
                                               .single_gbytes_per_s = 3.0,
                                               .scan_gbytes_per_s = 4.0,
+                                              .convert_gbytes_per_s = 5.0,
                                               .latency_us = 20.0};
     }
 }

@@ -383,6 +383,9 @@
     F(S, REAL, scan_gbytes_per_s, OPTIONAL, 0, RF_MSG_RATE_MAX,                \
       "copy, with an encoding: weights that this rank compares with their "    \
       "base while all ranks of its node do")                                   \
+    F(S, REAL, convert_gbytes_per_s, OPTIONAL, 0, RF_MSG_RATE_MAX,             \
+      "copy, with quantize in host memory: weights that this rank converts "   \
+      "while all of its node that convert do; 0: it converts none")            \
     F(S, REAL, latency_us, OPTIONAL, 0, 1e9, "link: half a round trip")
 
 #define RF_LOADED_FIELDS(F, S)                                                 \

@@ -656,6 +656,7 @@ static enum rf_status step_probe(struct rf_rank_attempt *attempt,
         .world = attempt->task->world,
         .deadline_ns = attempt->deadline_ns,
         .module = attempt->module,
+        .converts = attempt->quantizer != NULL,
         .plain_stores = &attempt->yardstick.env.plain_stores,
     };
     const char *kind = step->kind != NULL ? step->kind : "";

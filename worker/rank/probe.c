@@ -5,8 +5,9 @@
  * so that their rates add up to what the memory gives to all of them at once: a
  * rank that copied a fixed amount would end alone and look faster. memcpy and
  * streaming stores take turns, so that a slow moment of a shared machine hits
- * both; so does comparing the two arrays where refits have to find what
- * changed. The result is the median window of the better kind, by the node's
+ * both; so do comparing the two arrays where refits have to find what changed,
+ * and converting, by the ranks that do in a refit, where they have to. The
+ * result is the median window of the better kind, by the node's
  * sum, since refits are judged by their median too.
  */
 #include "worker/rank/probe.h"
@@ -20,6 +21,7 @@
 #include "transport/codec/strided_copy.h"
 #include "transport/delta/delta_index.h"
 #include "transport/delta/delta_scan.h"
+#include "worker/content/convert.h"
 #include "worker/content/memory_host.h"
 
 /* A window lasts as long as a slow memory needs to copy the buffer once, and at
@@ -32,9 +34,19 @@
 #define DEFAULT_BYTES ((uint64_t)64 << 20)
 
 /* Windows of all kinds, in turn. */
-enum copy_kind { KIND_MEMCPY, KIND_STREAMING, KIND_SCAN, KIND_COUNT };
+enum copy_kind {
+    KIND_MEMCPY,
+    KIND_STREAMING,
+    KIND_SCAN,
+    KIND_CONVERT,
+    KIND_COUNT
+};
 #define TURNS 3
 enum { WINDOWS = TURNS * KIND_COUNT };
+
+/* A chunk of bfloat16 as a matrix. */
+#define CHUNK_ROWS 128
+#define CHUNK_COLUMNS (CHUNK_BYTES / (sizeof(uint16_t) * CHUNK_ROWS))
 
 #define SCAN_WIDTH 2 /* bytes of a compared element: memory limits any width */
 
@@ -45,6 +57,9 @@ struct buffers {
     int64_t window_ns;
     struct rf_delta_index *index; /* for the scan; NULL: no scan */
     uint16_t *changes;
+    const struct rf_quant_format *format; /* of conversions; NULL: none */
+    bool converts;                        /* this rank does */
+    uint8_t *scales;
 };
 
 static void free_buffers(struct buffers *buffers)
@@ -53,6 +68,7 @@ static void free_buffers(struct buffers *buffers)
     rf_memory_host.free(&buffers->dst);
     rf_delta_index_destroy(buffers->index);
     free(buffers->changes);
+    free(buffers->scales);
 }
 
 static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
@@ -97,7 +113,24 @@ static void scan_chunk(const struct buffers *buffers, uint64_t at)
     }
 }
 
-/* Bytes per nanosecond copied or compared from start_ns to the end of the
+/* Converts the chunk at `at` as a refit does. */
+static void convert_chunk(const struct buffers *buffers, uint64_t at)
+{
+    const struct rf_quant_format *format = buffers->format;
+    struct rf_convert_rows rows = {
+        .src = (const uint8_t *)buffers->src.base + at,
+        .pitch = sizeof(uint16_t) * CHUNK_COLUMNS,
+        .rows = CHUNK_ROWS,
+        .columns = CHUNK_COLUMNS,
+        .values = (uint8_t *)buffers->dst.base + at,
+        .scales = buffers->scales};
+    if (rf_quant_has_tensor_scale(format)) {
+        rows.amax = rf_convert_amax(&rows);
+    }
+    (void)rf_convert_run(format, &rows);
+}
+
+/* Bytes per nanosecond copied, compared or converted from start_ns to the end of the
  * window, or of the chunk that is longer: at least one, also where the
  * processor comes to this rank too late. */
 static double copy_window(const struct buffers *buffers, enum copy_kind kind,
@@ -115,6 +148,8 @@ static double copy_window(const struct buffers *buffers, enum copy_kind kind,
             rf_copy_fence();
         } else if (kind == KIND_SCAN) {
             scan_chunk(buffers, at);
+        } else if (kind == KIND_CONVERT) {
+            convert_chunk(buffers, at);
         } else {
             memcpy(dst + at, src + at, CHUNK_BYTES);
         }
@@ -125,32 +160,41 @@ static double copy_window(const struct buffers *buffers, enum copy_kind kind,
     return (double)done / (double)(now_ns - start_ns);
 }
 
-/* Bytes per nanosecond in each window; 0 without a scan in its windows. */
-static void measure(const struct buffers *buffers, bool scan, int64_t start_ns,
-                    const atomic_bool *abort, double rate[WINDOWS])
+/* Bytes per nanosecond in each window of the first `n_kinds`; 0 where nothing is
+ * measured. Windows that any rank uses pass on all. */
+static void measure(const struct buffers *buffers, enum copy_kind n_kinds,
+                    int64_t start_ns, const atomic_bool *abort,
+                    double rate[WINDOWS])
 {
+    const bool used[KIND_COUNT] = {true, true, buffers->index != NULL,
+                                   buffers->format != NULL};
     /* A gap between windows for the chunk in progress. */
     const int64_t step_ns = buffers->window_ns + RF_NS_PER_MS;
     for (int window = 0; window < WINDOWS; window++) {
         enum copy_kind kind = (enum copy_kind)(window % KIND_COUNT);
         rate[window] = 0;
-        if (kind != KIND_SCAN || scan) {
-            rate[window] = copy_window(buffers, kind, start_ns, abort);
-            start_ns += step_ns;
+        if (kind >= n_kinds || !used[kind]) {
+            continue;
         }
+        if (kind != KIND_CONVERT || buffers->converts) {
+            rate[window] = copy_window(buffers, kind, start_ns, abort);
+        }
+        start_ns += step_ns;
     }
 }
 
-/* The median window of the scan, or of the better kind of copies. */
-static int typical_window(const double rate[WINDOWS], bool scan)
+/* The median window of the best kind from `first` to `last`. */
+static int typical_window(const double rate[WINDOWS], enum copy_kind first,
+                          enum copy_kind last)
 {
     int best = -1;
     for (int w = 0; w < WINDOWS; w++) {
+        const enum copy_kind kind = (enum copy_kind)(w % KIND_COUNT);
         int below = 0, above = 0;
-        if ((w % KIND_COUNT == KIND_SCAN) != scan) {
+        if (kind < first || kind > last) {
             continue;
         }
-        for (int other = w % KIND_COUNT; other < WINDOWS; other += KIND_COUNT) {
+        for (int other = (int)kind; other < WINDOWS; other += KIND_COUNT) {
             below += rate[other] < rate[w];
             above += rate[other] > rate[w];
         }
@@ -212,8 +256,10 @@ static enum rf_status copy_alone(const struct rf_probe *probe,
     int64_t asked_ns;
     enum rf_status status = meet(probe, values, err);
     if (status == RF_OK && first_of_node(probe)) {
-        measure(buffers, false, rf_now_ns(), probe->env->abort, alone);
-        mine = (uint64_t)(alone[typical_window(alone, false)] * 1e9);
+        measure(buffers, KIND_SCAN, rf_now_ns(), probe->env->abort, alone);
+        mine = (uint64_t)(alone[typical_window(alone, KIND_MEMCPY,
+                                               KIND_STREAMING)] *
+                          1e9);
     }
     asked_ns = rf_now_ns();
     RF_THEN(status, share(probe, &mine, 1, values, err));
@@ -265,7 +311,6 @@ static enum rf_status host_copy(const struct rf_probe *probe,
                                 const struct buffers *buffers, uint64_t *values,
                                 struct rf_msg_probed *out, struct rf_err *err)
 {
-    const bool scan = buffers->index != NULL;
     double rate[WINDOWS], sum[WINDOWS], single = 0;
     int64_t start_ns = 0, exchange_ns = 0;
     enum rf_status status =
@@ -274,16 +319,21 @@ static enum rf_status host_copy(const struct rf_probe *probe,
     if (status != RF_OK) {
         return status;
     }
-    measure(buffers, scan, start_ns, probe->env->abort, rate);
+    measure(buffers, KIND_COUNT, start_ns, probe->env->abort, rate);
     status = sums_of_node(probe, rate, values, sum, err);
     if (status == RF_OK) {
-        const int typical = typical_window(sum, false);
+        const int typical = typical_window(sum, KIND_MEMCPY, KIND_STREAMING);
         out->gbytes_per_s = rate[typical];
         out->single_gbytes_per_s = single;
         *probe->plain_stores = typical % KIND_COUNT == KIND_MEMCPY;
     }
-    if (status == RF_OK && scan) {
-        out->scan_gbytes_per_s = rate[typical_window(sum, true)];
+    if (status == RF_OK && buffers->index != NULL) {
+        out->scan_gbytes_per_s =
+            rate[typical_window(sum, KIND_SCAN, KIND_SCAN)];
+    }
+    if (status == RF_OK && buffers->format != NULL) {
+        out->convert_gbytes_per_s =
+            rate[typical_window(sum, KIND_CONVERT, KIND_CONVERT)];
     }
     return status;
 }
@@ -377,7 +427,8 @@ enum rf_status rf_probe_copy(const struct rf_probe *probe,
                              const struct rf_msg_step *step,
                              struct rf_msg_probed *out, struct rf_err *err)
 {
-    const bool scan = probe->env->plan->spec->encoding != RF_ENCODING_DENSE;
+    const struct rf_spec *spec = probe->env->plan->spec;
+    const bool scan = spec->encoding != RF_ENCODING_DENSE;
     struct buffers buffers;
     uint64_t *values;
     int64_t window_ns = 0;
@@ -388,6 +439,9 @@ enum rf_status rf_probe_copy(const struct rf_probe *probe,
     RF_TRY(window_of(step, &window_ns, err));
     RF_TRY(alloc_buffers(buffer_bytes(probe, step), window_ns, scan, &buffers,
                          err));
+    buffers.format = spec->infer.quantize.format;
+    buffers.converts = probe->converts;
+    buffers.scales = rf_xcalloc(1, CHUNK_BYTES / 16); /* one a block of 16 */
     values =
         rf_xcalloc((size_t)probe->world->n_ranks * WINDOWS, sizeof(*values));
     status = host_copy(probe, &buffers, values, out, err);

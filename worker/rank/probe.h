@@ -17,6 +17,7 @@ struct rf_probe {
     const struct rf_world *world; /* of the plan */
     int64_t deadline_ns;
     const struct rf_module *module; /* NULL: host memory */
+    bool converts;      /* this rank does, in a refit in host memory */
     bool *plain_stores; /* set by "copy" in host memory: memcpy was faster */
 };
 
@@ -25,8 +26,9 @@ struct rf_probe {
  * while all ranks of its node copy, by memcpy or streaming stores, whichever
  * gives the node the higher sum; "single_gbytes_per_s" is the rate of the
  * node's first rank alone. Where the scenario has an encoding,
- * "scan_gbytes_per_s" is this rank's share while all compare two arrays. *out
- * must be initialised.
+ * "scan_gbytes_per_s" is this rank's share while all compare two arrays; with
+ * "quantize" in host memory "convert_gbytes_per_s" is that while those that
+ * convert do. *out must be initialised.
  */
 enum rf_status rf_probe_copy(const struct rf_probe *probe,
                              const struct rf_msg_step *step,

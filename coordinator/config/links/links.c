@@ -24,6 +24,7 @@ static const struct {
     FIGURE(copy_gbytes_per_s, true, true),
     FIGURE(single_copy_gbytes_per_s, true, true),
     FIGURE(scan_gbytes_per_s, true, true),
+    FIGURE(convert_gbytes_per_s, true, true),
     FIGURE(link_gbytes_per_s, true, true),
     FIGURE(link_latency_us, false, false),
     FIGURE(per_op_us, false, false),
@@ -343,6 +344,8 @@ void rf_link_figures_spread(const struct rf_link_figures *figures,
         overrule(&links->copy1_gbytes_per_s[i],
                  figures->single_copy_gbytes_per_s);
         overrule(&links->scan_gbytes_per_s[i], figures->scan_gbytes_per_s);
+        overrule(&links->convert_gbytes_per_s[i],
+                 figures->convert_gbytes_per_s);
         links->nic_gbytes_per_s[i] = figures->nic_gbytes_per_s;
         links->nics[i] = (uint32_t)figures->nics_per_node;
         for (size_t j = 0; j < n; j++) {
@@ -392,6 +395,7 @@ void rf_links_apply(const struct rf_links *given,
         overrule(&links->copy1_gbytes_per_s[n],
                  own[n].single_copy_gbytes_per_s);
         overrule(&links->scan_gbytes_per_s[n], own[n].scan_gbytes_per_s);
+        overrule(&links->convert_gbytes_per_s[n], own[n].convert_gbytes_per_s);
         overrule(&links->nic_gbytes_per_s[n], own[n].nic_gbytes_per_s);
         if (own[n].nics_per_node > 0) {
             links->nics[n] = (uint32_t)own[n].nics_per_node;

@@ -13,6 +13,7 @@ struct rf_link_figures {
     double copy_gbytes_per_s;        /* payload, all ranks of a node at once */
     double single_copy_gbytes_per_s; /* one rank alone */
     double scan_gbytes_per_s;        /* weights compared, by all at once */
+    double convert_gbytes_per_s;     /* weights converted, by all at once */
     double link_gbytes_per_s;        /* between two nodes, one way */
     double nic_gbytes_per_s;         /* one of a node's NICs, one way */
     bool nominal_nic;                /* which is a fabric's */

@@ -114,7 +114,7 @@ TEST(test_predict_takes_what_is_written_before_what_was_probed)
 
 /* What stands in the way of a prediction, with figures of node a only, or of
  * both nodes; NULL in `says`: nothing. */
-LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 14)
+LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 16)
 {
     static const struct {
         const char *method;
@@ -139,7 +139,11 @@ LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 14)
         {"nccl", "{'tp': 4}", false, false,
          "no figures for copying in GPU memory on b; for GPU links out of a"},
         {"host", "{'tp': 1, 'layout': 'hf', 'quantize': true}", true, false,
-         "the time of quantize"},
+         "no figure for converting on a"},
+        {"disk", "{'tp': 1, 'layout': 'hf', 'quantize': true}", true, false,
+         "not modelled beside files"},
+        {"nccl", "{'tp': 1, 'layout': 'hf', 'quantize': true}", true, false,
+         "not modelled in GPU memory"},
     };
     AUTO_FREE char *text =
         rf_xasprintf("{'name': 's', 'train': {'tp': 2, 'pp': 2}, 'infer': %s}",
@@ -608,6 +612,38 @@ TEST(test_predict_keeps_sizes_of_probes_apart)
     }
     json_decref(files[0].result);
     json_decref(files[1].result);
+}
+
+/* Only of the scenario's format. */
+TEST(test_predict_takes_conversions_from_results_with_the_format)
+{
+#define CONVERTS(rate)                                                         \
+    "{'nodes': [{'host': 'b', 'copy_gbytes_per_s': 5, "                        \
+    "'convert_gbytes_per_s': " rate "}]}"
+    static const char *const formats[] = {"mxfp8", "nvfp4", "mxfp8"};
+    struct rf_result_file files[] = {
+        probed("host", CONVERTS("3"), "null"),
+        probed("host", CONVERTS("9"), "null"),
+        probed("tcp", CONVERTS("4"), "null"),
+    };
+    struct rf_result_set set = {.files = files, .n = RF_ARRAY_SIZE(files)};
+    AUTO(configured_pair) pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    AUTO(rf_predict_speeds) speeds;
+    AUTO(rf_capacities) links;
+    for (size_t f = 0; f < RF_ARRAY_SIZE(files); f++) {
+        json_object_set_new(json_object_get(files[f].result, "scenario"),
+                            "quantize",
+                            json_pack("{s:s}", "format", formats[f]));
+    }
+    rf_capacities_init(&links, 2);
+    rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
+    rf_predict_conversions(&set, &speeds, &rf_quant_formats[RF_MXFP8], &links);
+    ck_assert_double_eq(links.convert_gbytes_per_s[0], 0);
+    ck_assert_double_eq(links.convert_gbytes_per_s[1], 4);
+    for (size_t f = 0; f < RF_ARRAY_SIZE(files); f++) {
+        json_decref(files[f].result);
+    }
 }
 
 TEST(test_predict_knows_no_nodes_of_other_names)

@@ -298,10 +298,31 @@ TEST(test_probes_have_scans_where_changes_travel)
     ck_assert(lab.attempt->before.scan_gbytes_per_s[1] == 5);
 }
 
+/* Ranks that convert nothing say so. */
+TEST(test_probes_have_conversions_where_ranks_convert)
+{
+    struct rf_msg_probed figures = {.gbytes_per_s = 3,
+                                    .single_gbytes_per_s = 3,
+                                    .convert_gbytes_per_s = RF_ABSENT_REAL};
+    struct rf_err err = {0};
+    ck_assert_int_eq(say(0, figures, NULL), RF_OK);
+    ck_assert(lab.attempt->before.convert_gbytes_per_s[0] == 0);
+    teardown();
+    create(", \"quantize\": \"fp8_tensor\"");
+    assert_fails(say(0, figures, &err), RF_ERR_PROTOCOL, err,
+                 "convert_gbytes_per_s");
+    for (uint32_t r = 0; r < LAB_RANKS; r++) {
+        figures.convert_gbytes_per_s = r % 2 == 0 ? 2.5 : 0;
+        ck_assert_int_eq(say(r, figures, NULL), RF_OK);
+    }
+    ck_assert(lab.attempt->before.convert_gbytes_per_s[1] == 2.5);
+}
+
 TEST(test_probes_need_every_figure)
 {
     static const struct rf_msg_probed none = {RF_ABSENT_REAL, RF_ABSENT_REAL,
-                                              RF_ABSENT_REAL, RF_ABSENT_REAL};
+                                              RF_ABSENT_REAL, RF_ABSENT_REAL,
+                                              RF_ABSENT_REAL};
     struct rf_msg_probed figures = none;
     const struct rf_msg_answer nothing = {.rank = 0};
     struct rf_err err = {0};

@@ -95,7 +95,7 @@ static const struct {
      "\"engine_from_bytes\": 1, \"engine_bytes\": 2, \"kernel_bytes\": 3}}, "
      "\"probed\": {\"gbytes_per_s\": 1.5, "
      "\"single_gbytes_per_s\": 2.5, \"scan_gbytes_per_s\": 4.5, "
-     "\"latency_us\": 3.5}, \"ran\": "
+     "\"convert_gbytes_per_s\": 5.5, \"latency_us\": 3.5}, \"ran\": "
      "{\"start_ns\": -1, \"end_ns\": 2, \"ns\": 3, \"pack_ns\": 4, "
      "\"wire_ns\": 5, \"unpack_ns\": 6, \"sync_ns\": 7, \"device_ns\": 8, "
      "\"quantize_ns\": 2, \"amax_ns\": 1, \"sent_bytes\": 8, "

@@ -311,24 +311,28 @@ static void close_handles(struct rf_run_app *app)
 
 /* --- Before and after ----------------------------------------------------- */
 
-/* "rank:iteration" from an environment variable that only tests set. NULL: not
- * set. */
+/* "rank:iteration" or "rank:iteration:phase" from an environment variable that
+ * only tests set. NULL: not set. */
 static struct rf_msg_hook *read_hook(const char *variable)
 {
     const char *text = getenv(variable);
     struct rf_msg_hook *hook;
     unsigned rank, iteration;
-    char end;
+    char phase[16] = "run", end;
     if (text == NULL) {
         return NULL;
     }
-    if (sscanf(text, "%u:%u%c", &rank, &iteration, &end) != 2) {
-        rf_warn("%s must be \"rank:iteration\"; ignored", variable);
+    if (sscanf(text, "%u:%u%c", &rank, &iteration, &end) != 2 &&
+        sscanf(text, "%u:%u:%15[a-z]%c", &rank, &iteration, phase, &end) != 3) {
+        rf_warn("%s must be \"rank:iteration\" or \"rank:iteration:phase\"; "
+                "ignored",
+                variable);
         return NULL;
     }
     hook = rf_schema_new(&rf_msg_hook_schema);
     hook->rank = rank;
     hook->iteration = iteration;
+    hook->phase = rf_xstrdup(phase);
     hook->signal = SIGKILL;
     return hook;
 }

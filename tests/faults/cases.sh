@@ -51,6 +51,17 @@ encoded_cases() {
     done
 }
 
+# Ranks that stand still at the beginning of a conversion, or of one in a group
+# while others move.
+conversion_cases() {
+    local victim
+    for victim in sender receiver; do
+        add "kill-converting-$victim" 200 - case_kill_converting "$victim"
+        add "kill-converting-groups-$victim" 200 - case_kill_converting \
+            "$victim" groups
+    done
+}
+
 signal_cases() {
     local signal times state
     for signal in INT TERM HUP; do
@@ -159,6 +170,7 @@ all_cases() {
     process_cases local '' -
     moving_cases
     encoded_cases
+    conversion_cases
     storage_cases
     worker_cases
     limit_cases

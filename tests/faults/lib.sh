@@ -105,6 +105,7 @@ moment_of() { # STATE
     verifying) moment=('-> verifying' 2 1000) ;;
     probing_again) moment=('-> probing again' 1 50000) ;;
     closing) moment=('-> closing' 1 0) ;;
+    converting) moment=('stalling in quantize' 1 0) ;; # of a running refit
     *) fail "no moment for state $1" ;;
     esac
     # Who is killed stores nothing of the scenario in progress: let it be the
@@ -124,6 +125,7 @@ hold_in() { # STATE [JQ_PROGRAM [OPTION...]]
     local program=${2-.}
     moment_of "$1"
     state=${1%_files}
+    state=${state/converting/running}
     state_name=${state//_/ }
     case $state in
     launching) gate ;;
@@ -276,13 +278,14 @@ signal_workers() { # STOP|CONT
 }
 
 # Sets $victim to the process and $victim_host to an expression of its host:
-# rank 1, the agent of rank 0, which is the one that sends, the last agent, its
-# sshd, or the coordinator.
-choose_victim() { # rank|sender|agent|sshd|coordinator
+# rank 1 or another, the agent of rank 0, which is the one that sends, the last
+# agent, its sshd, or the coordinator.
+choose_victim() { # rank|sender|agent|sshd|coordinator [RANK]
     case $1 in
     rank)
-        wait_for_victim "rank 1" rank_is_there 1
-        victim_host=${host[1]//./[.]}
+        victim_rank=${2-1}
+        wait_for_victim "rank $victim_rank" rank_is_there "$victim_rank"
+        victim_host=${host[victim_rank]//./[.]}
         ;;
     sender)
         wait_for_victim "rank 0" rank_is_there 0

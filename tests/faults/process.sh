@@ -21,14 +21,32 @@ case_kill_encoded() { # VICTIM STATE RESTART_EVERY
     encoded=$3 case_kill local "$1" "$2"
 }
 
+# A rank that stands still inside a conversion of its own: rank 0 sends.
+case_kill_converting() { # SENDER|RECEIVER [GROUPS]
+    local rank=0
+    [ "$1" = sender ] || rank=1
+    use_world local
+    base=$(jq --arg at "$1" --arg groups "${2-}" '.scenarios[0] += {
+        quantize: {format: "mxfp8", at: $at, overlap: ($groups != "")}} |
+        if $groups == "" then . else .scenarios[0].group = {by: "layer"} end' \
+        <<<"$base")
+    coord_under=(env "REFIT_TEST_STALL=$rank:1:quantize")
+    hold_in converting
+    choose_victim rank "$rank"
+    hit KILL
+    go_on
+    rank_has_died
+}
+
 rank_has_died() {
     finish_within 60
     # A rank that has closed ends by itself, and may be hit while it does.
-    [ "$state:$status" != closing:0 ] || missed "rank 1 had answered already"
+    [ "$state:$status" != closing:0 ] ||
+        missed "rank $victim_rank had answered already"
     expect_exit 1
     expect_whole_results
     expect_kept
-    expect_named 1
+    expect_named "$victim_rank"
     expect_json "${bad_files[0]}" ".errors[0].text |
         test(\"process $victim\\\\b.*signal 9\")"
     [ "$ok:$bad" = 1:1 ] || fail "the other scenario is not ok"

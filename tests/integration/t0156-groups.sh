@@ -75,6 +75,25 @@ test_groups_are_converted_while_others_move() {
     done
 }
 
+# Rank 0 sends, rank 4 receives.
+test_a_rank_that_dies_inside_a_conversion_is_named() {
+    local at overlap rank
+    for at in sender receiver; do
+        [ "$at" = sender ] && rank=0 || rank=4
+        for overlap in true false; do
+            cluster ".scenarios[0] += {quantize: {format: \"mxfp8\",
+                at: \"$at\", overlap: $overlap}}"
+            REFIT_TEST_EXIT=$rank:1:quantize coord_exits 1 cluster.json
+            expect_json "$(result s)" ".errors[0] | .rank == $rank and
+                .host == if $rank == 0 then \"a\" else \"b\" end and
+                (.phase | startswith(\"run iteration 2\")) and
+                (.text | test(\"signal 9\"))"
+            expect_json "$(result s)" '.iterations | length == 1'
+            rm -r results
+        done
+    done
+}
+
 test_conversions_that_cannot_overlap_are_refused() {
     cluster '.scenarios[0] += {method: "disk", disk: {folder: "."},
         quantize: {format: "mxfp8", at: "sender", overlap: true}}'

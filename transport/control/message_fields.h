@@ -277,7 +277,8 @@
     F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "where")                   \
     F(S, U32, iteration, OPTIONAL, 0, INT32_MAX, "when; any if absent")        \
     F(S, TEXT, phase, OPTIONAL, 1, 15,                                         \
-      "at the beginning of which step; `run` if absent")                       \
+      "at the beginning of which step, or `quantize`, of a conversion; `run` " \
+      "if absent")                                                             \
     F(S, TEXT, side, OPTIONAL, 1, 15, "flip: `train` or `infer`")              \
     F(S, U32, status, OPTIONAL, 0, 255, "exit: the status")                    \
     F(S, U32, signal, OPTIONAL, 1, 64, "exit: the signal that ends it")        \

@@ -98,27 +98,27 @@ static void print_lines(uint64_t bytes)
     }
 }
 
-/* Injects faults at the beginning of a step. */
-static void test_faults(const struct rf_rank_attempt *attempt,
-                        const struct rf_msg_step *step)
+void rf_rank_attempt_test_faults(const struct rf_rank_attempt *attempt,
+                                 const char *phase)
 {
+    const struct rf_msg_step *step = attempt->step;
     const struct rf_msg_hooks *test = attempt->start.test;
     if (test == NULL) {
         return;
     }
-    if (is_due(attempt, test->exit, step->step, step)) {
+    if (is_due(attempt, test->exit, phase, step)) {
         if (test->exit->signal != RF_ABSENT_U32) {
             raise((int)test->exit->signal);
         }
         _exit(test->exit->status != RF_ABSENT_U32 ? (int)test->exit->status
                                                   : 0);
     }
-    if (is_due(attempt, test->print, step->step, step) &&
+    if (is_due(attempt, test->print, phase, step) &&
         test->print->bytes != RF_ABSENT_U64) {
         print_lines(test->print->bytes);
     }
-    if (is_due(attempt, test->stall, step->step, step)) {
-        rf_warn("stalling in %s, as the test asks", step->step);
+    if (is_due(attempt, test->stall, phase, step)) {
+        rf_warn("stalling in %s, as the test asks", phase);
         for (;;) {
             pause();
         }
@@ -272,8 +272,7 @@ static enum rf_status tell_versions(struct rf_rank_attempt *attempt,
 /* Whether this rank converts what arrives. */
 static bool makes_results(const struct rf_rank_attempt *attempt)
 {
-    return attempt->quantizer != NULL &&
-           !rf_plan_is_converted(attempt->plan);
+    return attempt->quantizer != NULL && !rf_plan_is_converted(attempt->plan);
 }
 
 static enum rf_status step_fill(struct rf_rank_attempt *attempt,
@@ -399,6 +398,17 @@ rf_rank_attempt_quantize(struct rf_rank_attempt *attempt)
                                      .groups = &attempt->groups};
 }
 
+static enum rf_status quantize_all(struct rf_rank_attempt *attempt, int64_t *ns,
+                                   int64_t *amax_ns, struct rf_err *err)
+{
+    const struct rf_rank_quantize quantize = rf_rank_attempt_quantize(attempt);
+    if (attempt->quantizer != NULL &&
+        !attempt->plan->spec->infer.quantize.overlaps) {
+        rf_rank_attempt_test_faults(attempt, "quantize");
+    }
+    return rf_rank_quantize_run(&quantize, ns, amax_ns, err);
+}
+
 static enum rf_status run_refit(struct rf_rank_attempt *attempt,
                                 const struct rf_msg_step *step,
                                 struct rf_msg_answer *answer,
@@ -416,7 +426,7 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
     }
     status = wait_for_start(attempt, step->start_at_ns, &start_ns, err);
     if (status == RF_OK && first) {
-        status = rf_rank_quantize_run(&quantize, &quantized_ns, &amax_ns, err);
+        status = quantize_all(attempt, &quantized_ns, &amax_ns, err);
     }
     RF_THEN(status, move_bytes(attempt, attempt->state, step, err));
     moved_ns = rf_now_ns();
@@ -427,7 +437,7 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
         rf_delta_codec_took(attempt->delta, moved_ns - start_ns);
     }
     if (status == RF_OK && !first) {
-        status = rf_rank_quantize_run(&quantize, &quantized_ns, &amax_ns, err);
+        status = quantize_all(attempt, &quantized_ns, &amax_ns, err);
     }
     end_ns = rf_now_ns();
     if (status != RF_OK) {
@@ -800,7 +810,8 @@ static enum rf_status do_step(struct rf_rank_attempt *attempt,
             continue;
         }
         RF_TRY(check_order(attempt, &steps[i], step, err));
-        test_faults(attempt, step);
+        attempt->step = step;
+        rf_rank_attempt_test_faults(attempt, step->step);
         status = steps[i].run(attempt, step, answer, err);
         attempt->broken = status != RF_OK;
         return status;

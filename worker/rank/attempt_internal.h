@@ -34,9 +34,10 @@ struct rf_rank_attempt {
     json_t *before,
         *after; /* update.from and .to, like rf_model.files; or NULL */
     void *quantizer;
-    struct rf_rank_amax amax;     /* for the scales of tensors */
-    struct rf_rank_groups groups; /* of conversions */
-    int64_t deadline_ns;          /* of the step's exchanges */
+    struct rf_rank_amax amax;       /* for the scales of tensors */
+    struct rf_rank_groups groups;   /* of conversions */
+    int64_t deadline_ns;            /* of the step's exchanges */
+    const struct rf_msg_step *step; /* in progress; borrowed */
     struct {
         bool done;      /* the sources hold it; refits do not change them */
         uint32_t index; /* iteration they were filled for */
@@ -64,6 +65,11 @@ struct rf_content_job rf_rank_attempt_arrived(struct rf_rank_attempt *attempt,
 /* What a receiver made of them. */
 struct rf_content_job rf_rank_attempt_results(struct rf_rank_attempt *attempt,
                                               uint64_t iteration);
+
+/* Injects the faults that START's "test" has at the beginning of a phase of the
+ * step in progress. */
+void rf_rank_attempt_test_faults(const struct rf_rank_attempt *attempt,
+                                 const char *phase);
 
 /* What this rank converts, and with what. */
 struct rf_rank_quantize

@@ -419,6 +419,7 @@ static enum rf_status convert(void *data, uint32_t group, bool *done,
                               struct rf_err *err)
 {
     const struct rf_rank_quantize quantize = rf_rank_attempt_quantize(data);
+    rf_rank_attempt_test_faults(data, "quantize");
     return rf_rank_quantize_part(&quantize, group, done, err);
 }
 

@@ -65,6 +65,11 @@ bool rf_quant_has_tensor_scale(const struct rf_quant_format *format)
     return format->parts[format->n_parts - 1].rows == 0;
 }
 
+bool rf_quant_has_options(const struct rf_quant_format *format)
+{
+    return format->id == RF_FP8_BLOCK128 || format->id == RF_FP8_BLOCK128_UE8M0;
+}
+
 double rf_quant_bytes_each(const struct rf_quant_format *format)
 {
     double bytes = 0;

@@ -61,6 +61,10 @@ extern const char *const rf_quant_names[RF_QUANTS + 1];
  * of the tensors that engines join to it. */
 bool rf_quant_has_tensor_scale(const struct rf_quant_format *format);
 
+/* Whether libraries disagree on the least amax and the division of its blocks:
+ * worker/content/convert.h. */
+bool rf_quant_has_options(const struct rf_quant_format *format);
+
 /* Bytes of each element of a large matrix, scales included. */
 double rf_quant_bytes_each(const struct rf_quant_format *format);
 

@@ -10,6 +10,8 @@ struct rf_quantize_spec {
     const struct rf_quant_format *format; /* NULL: nothing is converted */
     bool at_sender; /* before bytes move, else what has arrived */
     bool overlaps;  /* a group while others move */
+    double eps;     /* least amax of a block of fp8; 0: RF_FP8_AMAX_FLOOR */
+    bool divides;   /* fp8 blocks: x / s, else x · (1 / s) */
 };
 
 extern const struct rf_spec_field rf_quantize_fields[];

@@ -96,14 +96,17 @@ static enum rf_status check_format(const struct rf_method_info *info,
                                    const struct rf_plan *plan,
                                    struct rf_err *err)
 {
-    const struct rf_quant_format *format = plan->spec->infer.quantize.format;
+    const struct rf_quantize_spec *quantize = &plan->spec->infer.quantize;
+    const struct rf_quant_format *format = quantize->format;
     return info->memory != RF_DEVICE_MEMORY || format == NULL ||
-                   format->id == RF_FP8_BLOCK128
+                   (format->id == RF_FP8_BLOCK128 && quantize->eps == 0 &&
+                    !quantize->divides)
                ? RF_OK
                : rf_err_set(err, RF_ERR_CONFIG,
                             "quantize %s: device kernels convert to "
-                            "fp8_block128 only, and method %s has weights in "
-                            "GPU memory; take that format, or a method in host "
+                            "fp8_block128 only, without \"eps\" and "
+                            "\"divide\", and method %s has weights in GPU "
+                            "memory; take that format, or a method in host "
                             "memory",
                             format->name, info->name);
 }

@@ -96,6 +96,8 @@ struct panel {
 struct fp8 {
     const struct rf_convert_rows *rows;
     const struct rf_convert_loops *loops;
+    rf_e4m3_fn *e4m3;
+    float eps;
     bool ue8m0; /* scales are powers of two */
 };
 
@@ -163,7 +165,7 @@ static void scale_row(const struct fp8 *fp8, uint32_t r,
         fp8->rows->values + (panel->top + r) * fp8->rows->columns + panel->left;
     if (panel->n_columns < BLOCK) {
         pad(panel, src, padded);
-        fp8->loops->e4m3(padded, 1, BLOCK, panel->factor, out);
+        fp8->e4m3(padded, 1, BLOCK, panel->factor, out);
         memcpy(to, out, panel->n_columns);
         return;
     }
@@ -175,8 +177,8 @@ static void scale_row(const struct fp8 *fp8, uint32_t r,
                 __builtin_prefetch(after + i);
             }
         }
-        fp8->loops->e4m3(src + sizeof(uint16_t) * c, n / BLOCK, BLOCK,
-                         panel->factor + c / BLOCK, to + c);
+        fp8->e4m3(src + sizeof(uint16_t) * c, n / BLOCK, BLOCK,
+                  panel->factor + c / BLOCK, to + c);
     }
 }
 
@@ -193,11 +195,11 @@ static bool scale_panel(const struct fp8 *fp8, struct panel *panel)
             return false;
         }
         const float amax = rf_bf16_to_f32(bits);
-        const float scale =
-            (amax > RF_FP8_AMAX_FLOOR ? amax : RF_FP8_AMAX_FLOOR) / RF_FP8_MAX;
+        const float scale = (amax > fp8->eps ? amax : fp8->eps) / RF_FP8_MAX;
         panel->scale[b] =
             fp8->ue8m0 ? rf_float_of_bits(power_above(scale) << 23) : scale;
-        panel->factor[b] = 1.0f / panel->scale[b];
+        panel->factor[b] =
+            fp8->rows->divides ? panel->scale[b] : 1.0f / panel->scale[b];
     }
     memcpy(fp8->rows->scales + at * sizeof(float), panel->scale,
            n * sizeof(float));
@@ -208,8 +210,13 @@ static bool scale_panel(const struct fp8 *fp8, struct panel *panel)
  * memory works while the processor does. */
 static bool convert_block128(const struct rf_convert_rows *rows, bool ue8m0)
 {
+    const struct rf_convert_loops *loops = rf_convert_loops(0);
     const struct fp8 fp8 = {
-        .rows = rows, .loops = rf_convert_loops(0), .ue8m0 = ue8m0};
+        .rows = rows,
+        .loops = loops,
+        .e4m3 = rows->divides ? loops->quotient : loops->e4m3,
+        .eps = rows->eps > 0 ? rows->eps : RF_FP8_AMAX_FLOOR,
+        .ue8m0 = ue8m0};
     struct panel panels[2];
     struct panel *now = &panels[0], *next = &panels[1];
     place(rows, 0, 0, now);

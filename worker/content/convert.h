@@ -7,7 +7,10 @@
  *                  form, whose scale of zeros is 0, with the least amax of
  *                  SGLang and slime.
  *   fp8_block128   s = max(amax, 1e-4) / 448; e4m3(x · (1 / s)): DeepGEMM's
- *                  per_block_cast_to_fp8.
+ *                  per_block_cast_to_fp8. Options: "eps" in place of 1e-4 (1e-10
+ *                  in slime's and verl's kernels, which divide by Triton's rules,
+ *                  1e-12 rounded to bfloat16 in slime's convert_hf_to_fp8) and
+ *                  "divide": "exact", e4m3(x / s), as in the latter.
  *   …_ue8m0        the same with s rounded up to a power of two.
  *   mxfp8          s = amax · (1 / 448) rounded up to a power of two, 2^-127 at
  *                  least, stored as its exponent (E8M0); e4m3(x / s): rounding
@@ -34,6 +37,8 @@ struct rf_convert_rows {
     uint8_t *values; /* row-major */
     uint8_t *scales; /* of blocks, row-major; unused in fp8_tensor */
     float amax;      /* of the tensors with one scale; else unused */
+    float eps;       /* least amax of a block of fp8; 0: RF_FP8_AMAX_FLOOR */
+    bool divides;    /* fp8 blocks: x / s, else x · (1 / s) */
 };
 
 /* False: an element is infinite or NaN, see rf_convert_not_finite(); values and

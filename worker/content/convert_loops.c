@@ -32,12 +32,13 @@ ALWAYS_INLINE void raise_lanes(const bfloat16 *restrict x,
  * The sum's last byte counts these steps, the exponent of `big` those of lower
  * powers: from 2^14 on, eight for each. */
 ALWAYS_INLINE void to_e4m3(const bfloat16 *restrict x, float factor,
-                           uint8_t *restrict out)
+                           bool divides, uint8_t *restrict out)
 {
     for (uint32_t i = 0; i < RF_CONVERT_STEP; i++) {
         const uint32_t least = 121u << 23; /* 2^-6 */
-        const float product =
-            rf_float_of_bits((uint32_t)(x[i] & 0x7FFF) << 16) * factor;
+        const float magnitude =
+            rf_float_of_bits((uint32_t)(x[i] & 0x7FFF) << 16);
+        const float product = divides ? magnitude / factor : magnitude * factor;
         const uint32_t power = rf_bits_of_float(product) & 0x7F800000;
         const uint32_t big = (power > least ? power : least) + (20u << 23);
         const uint32_t sum = rf_bits_of_float(product + rf_float_of_bits(big));
@@ -73,11 +74,11 @@ ALWAYS_INLINE void amax_blocks(const uint8_t *src, uint32_t n, uint16_t *amax)
 }
 
 ALWAYS_INLINE void e4m3_blocks(const uint8_t *src, uint32_t n, uint32_t width,
-                               const float *factors, uint8_t *out)
+                               const float *factors, bool divides, uint8_t *out)
 {
     for (uint32_t b = 0; b < n; b++) {
         for (uint32_t c = 0; c < width; c += RF_CONVERT_STEP) {
-            to_e4m3((const bfloat16 *)src, factors[b], out);
+            to_e4m3((const bfloat16 *)src, factors[b], divides, out);
             src += STEP_BYTES;
             out += RF_CONVERT_STEP;
         }
@@ -100,10 +101,16 @@ ALWAYS_INLINE void e4m3_blocks(const uint8_t *src, uint32_t n, uint32_t width,
                                       uint32_t width, const float *factors,    \
                                       uint8_t *out)                            \
     {                                                                          \
-        e4m3_blocks(src, n, width, factors, out);                              \
+        e4m3_blocks(src, n, width, factors, false, out);                       \
+    }                                                                          \
+    attribute static void quotient_##name(const uint8_t *src, uint32_t n,      \
+                                          uint32_t width,                      \
+                                          const float *factors, uint8_t *out)  \
+    {                                                                          \
+        e4m3_blocks(src, n, width, factors, true, out);                        \
     }                                                                          \
     static const struct rf_convert_loops loops_##name = {                      \
-        raise_##name, amax_##name, e4m3_##name};
+        raise_##name, amax_##name, e4m3_##name, quotient_##name};
 
 LOOPS(all, )
 #if defined(__x86_64__)

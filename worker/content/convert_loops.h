@@ -15,6 +15,11 @@ struct rf_convert_lanes {
     int16_t most[RF_CONVERT_STEP];
 };
 
+/* e4m3 of the elements times, or over, the factor of each block, which makes them
+ * at most 448, but for rounding. */
+typedef void rf_e4m3_fn(const uint8_t *src, uint32_t n, uint32_t width,
+                        const float *factors, uint8_t *out);
+
 /* Of `n` neighbouring blocks in a row of bfloat16, `width` columns each, a
  * multiple of RF_CONVERT_STEP. */
 struct rf_convert_loops {
@@ -24,10 +29,7 @@ struct rf_convert_loops {
     /* The largest magnitude of each block of RF_CONVERT_STEP columns, or of
      * each block's lanes. */
     void (*amax)(const uint8_t *src, uint32_t n, uint16_t *amax);
-    /* e4m3 of the elements times the block's factor, which makes them at most
-     * 448, but for rounding. */
-    void (*e4m3)(const uint8_t *src, uint32_t n, uint32_t width,
-                 const float *factors, uint8_t *out);
+    rf_e4m3_fn *e4m3, *quotient;
 };
 
 /* Those that this processor can run, from the fastest on; NULL after the

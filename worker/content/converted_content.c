@@ -97,12 +97,15 @@ static enum rf_status read_band(struct rf_converted_content *content,
 static struct rf_convert_rows
 rows_of(const struct rf_converted_content *content, const struct band *band)
 {
+    const struct rf_quantize_spec *how = &content->plan->spec->infer.quantize;
     return (struct rf_convert_rows){.src = content->elements,
                                     .pitch = 2 * band->columns,
                                     .rows = band->rows,
                                     .columns = band->columns,
                                     .values = content->parts[0],
-                                    .scales = content->parts[1]};
+                                    .scales = content->parts[1],
+                                    .eps = (float)how->eps,
+                                    .divides = how->divides};
 }
 
 static enum rf_status refuse(const struct rf_converted_content *content,

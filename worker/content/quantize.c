@@ -83,7 +83,9 @@ static struct rf_convert_rows rows_of(const struct quantizer *quantizer,
         .rows = what->matrices[i].box.extent[ROW],
         .columns = what->matrices[i].box.extent[COLUMN],
         .values = quantizer->result + parts[0].offset,
-        .scales = quantizer->result + parts[1].offset};
+        .scales = quantizer->result + parts[1].offset,
+        .eps = (float)quantizer->plan->spec->infer.quantize.eps,
+        .divides = quantizer->plan->spec->infer.quantize.divides};
 }
 
 static enum rf_status refuse(const struct quantizer *quantizer,

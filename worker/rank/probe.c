@@ -57,8 +57,9 @@ struct buffers {
     int64_t window_ns;
     struct rf_delta_index *index; /* for the scan; NULL: no scan */
     uint16_t *changes;
-    const struct rf_quant_format *format; /* of conversions; NULL: none */
-    bool converts;                        /* this rank does */
+    const struct rf_quantize_spec
+        *quantize; /* its format NULL: no conversions */
+    bool converts; /* this rank does */
     uint8_t *scales;
 };
 
@@ -116,14 +117,16 @@ static void scan_chunk(const struct buffers *buffers, uint64_t at)
 /* Converts the chunk at `at` as a refit does. */
 static void convert_chunk(const struct buffers *buffers, uint64_t at)
 {
-    const struct rf_quant_format *format = buffers->format;
-    struct rf_convert_rows rows = {
-        .src = (const uint8_t *)buffers->src.base + at,
-        .pitch = sizeof(uint16_t) * CHUNK_COLUMNS,
-        .rows = CHUNK_ROWS,
-        .columns = CHUNK_COLUMNS,
-        .values = (uint8_t *)buffers->dst.base + at,
-        .scales = buffers->scales};
+    const struct rf_quant_format *format = buffers->quantize->format;
+    struct rf_convert_rows rows = {.src =
+                                       (const uint8_t *)buffers->src.base + at,
+                                   .pitch = sizeof(uint16_t) * CHUNK_COLUMNS,
+                                   .rows = CHUNK_ROWS,
+                                   .columns = CHUNK_COLUMNS,
+                                   .values = (uint8_t *)buffers->dst.base + at,
+                                   .scales = buffers->scales,
+                                   .eps = (float)buffers->quantize->eps,
+                                   .divides = buffers->quantize->divides};
     if (rf_quant_has_tensor_scale(format)) {
         rows.amax = rf_convert_amax(&rows);
     }
@@ -167,7 +170,7 @@ static void measure(const struct buffers *buffers, enum copy_kind n_kinds,
                     double rate[WINDOWS])
 {
     const bool used[KIND_COUNT] = {true, true, buffers->index != NULL,
-                                   buffers->format != NULL};
+                                   buffers->quantize->format != NULL};
     /* A gap between windows for the chunk in progress. */
     const int64_t step_ns = buffers->window_ns + RF_NS_PER_MS;
     for (int window = 0; window < WINDOWS; window++) {
@@ -331,7 +334,7 @@ static enum rf_status host_copy(const struct rf_probe *probe,
         out->scan_gbytes_per_s =
             rate[typical_window(sum, KIND_SCAN, KIND_SCAN)];
     }
-    if (status == RF_OK && buffers->format != NULL) {
+    if (status == RF_OK && buffers->quantize->format != NULL) {
         out->convert_gbytes_per_s =
             rate[typical_window(sum, KIND_CONVERT, KIND_CONVERT)];
     }
@@ -439,7 +442,7 @@ enum rf_status rf_probe_copy(const struct rf_probe *probe,
     RF_TRY(window_of(step, &window_ns, err));
     RF_TRY(alloc_buffers(buffer_bytes(probe, step), window_ns, scan, &buffers,
                          err));
-    buffers.format = spec->infer.quantize.format;
+    buffers.quantize = &spec->infer.quantize;
     buffers.converts = probe->converts;
     buffers.scales = rf_xcalloc(1, CHUNK_BYTES / 16); /* one a block of 16 */
     values =

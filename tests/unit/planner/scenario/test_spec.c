@@ -218,6 +218,8 @@ static const struct {
     {"'train': {'make_vocab_size_divisible_by': 0}, 'infer': {}"},
     {"'train': {}, 'infer': {'quantize': true}"},
     {"'train': {}, 'infer': {}, 'quantize': {'format': 'nvfp4'}"},
+    {"'train': {}, 'infer': {}, 'quantize': {'format': 'fp8_block128', 'eps': "
+     "1e-10, 'divide': 'exact'}"},
     {"'train': {}, 'infer': {}, 'group': 'rdt', 'quantize': {'format': "
      "'mxfp8', 'at': 'sender', 'overlap': true}"},
     {"'train': {'pp': 2, 'vpp': 2, 'pp_layers': [1, 2, 3, 0]}, 'infer': {}"},
@@ -239,8 +241,7 @@ LOOP_TEST(test_spec_round_trips, RF_ARRAY_SIZE(whole))
     ck_assert_int_eq(again->infer.dp_given, spec->infer.dp_given);
     ck_assert_int_eq(again->strategy, spec->strategy);
     ck_assert_int_eq(again->cast_at_source, spec->cast_at_source);
-    ck_assert_ptr_eq(again->infer.quantize.format,
-                     spec->infer.quantize.format);
+    ck_assert_ptr_eq(again->infer.quantize.format, spec->infer.quantize.format);
 }
 
 static void assert_nodes(const struct rf_side_spec *side, const char *expected)
@@ -308,6 +309,12 @@ static const struct {
      "\"overlap\" needs \"group\""},
     {SIDES ", 'group': 'rdt', 'quantize': {'format': 'nvfp4', 'overlap': true}",
      "needs scales of blocks"},
+    {SIDES ", 'quantize': {'format': 'mxfp8', 'eps': 1e-10}",
+     "$.quantize.eps: mxfp8 has one form"},
+    {SIDES ", 'quantize': {'format': 'fp8_tensor', 'divide': 'reciprocal'}",
+     "$.quantize.divide: fp8_tensor has one form"},
+    {SIDES ", 'quantize': {'format': 'fp8_block128', 'eps': 0}",
+     "$.quantize.eps"},
     {"'train': {}, 'infer': {'quantize': true}, 'quantize': 'mxfp8'",
      "stands beside infer.quantize"},
     {"'train': {'quantize': true}, 'infer': {}", "belongs to \"infer\""},

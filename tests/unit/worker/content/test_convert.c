@@ -75,16 +75,23 @@ static int power_above(float x)
     return x == 0 || k < -127 ? -127 : k;
 }
 
+/* Options of blocks of fp8. */
+static const struct options {
+    float eps;
+    bool divides;
+} plain = {1e-4f, false};
+
 /* A block's scale as stored, and how its elements are scaled. */
 struct block {
     uint8_t scale[4];
-    float factor;
+    float factor, divisor;
 };
 
-static struct block block_of(enum rf_quant id, float amax, float tensor)
+static struct block block_of(enum rf_quant id, float amax, float tensor,
+                             const struct options *options)
 {
-    struct block block = {.factor = 0};
-    float scale = fmaxf(amax, 1e-4f) / 448.0f;
+    struct block block = {.factor = 1, .divisor = 1};
+    float scale = fmaxf(amax, options->eps) / 448.0f;
     switch (id) {
     case RF_FP8_TENSOR:
         block.factor = 1.0f / (fmaxf(tensor, 1e-12f) / 448.0f);
@@ -110,7 +117,11 @@ static struct block block_of(enum rf_quant id, float amax, float tensor)
             scale = (float)ldexp(1, power_above(scale));
         }
         memcpy(block.scale, &scale, sizeof(scale));
-        block.factor = 1.0f / scale;
+        if (options->divides) {
+            block.divisor = scale;
+        } else {
+            block.factor = 1.0f / scale;
+        }
     }
     return block;
 }
@@ -159,6 +170,7 @@ static void expect_value(const struct rf_quant_format *format,
 /* Every value and scale of a matrix, converted into `values` and `scales`. */
 static void expect_converted(const struct rf_quant_format *format,
                              const struct matrix *m, float tensor,
+                             const struct options *options,
                              const uint8_t *values, const uint8_t *scales)
 {
     const bool blocks = format->id != RF_FP8_TENSOR;
@@ -168,15 +180,16 @@ static void expect_converted(const struct rf_quant_format *format,
     const uint64_t across = rf_div_up(m->columns, wide);
     for (uint64_t b = 0; b < rf_div_up(m->rows, down) * across; b++) {
         const uint64_t top = b / across * down, left = b % across * wide;
-        const struct block block =
-            block_of(format->id, amax_of(m, top, left, down, wide), tensor);
+        const struct block block = block_of(
+            format->id, amax_of(m, top, left, down, wide), tensor, options);
         if (blocks) {
             ck_assert_mem_eq(scales + b * item, block.scale, item);
         }
         for (uint64_t r = top; r < RF_MIN(top + down, m->rows); r++) {
             for (uint64_t c = left; c < RF_MIN(left + wide, m->columns); c++) {
                 expect_value(format, values, r * m->columns + c,
-                             value_of(m->at[r * m->pitch + c]) * block.factor);
+                             value_of(m->at[r * m->pitch + c]) * block.factor /
+                                 block.divisor);
             }
         }
     }
@@ -195,8 +208,8 @@ static struct rf_convert_rows rows_of(const struct matrix *m, uint8_t *values,
 }
 
 /* Converts as one tensor and compares. */
-static void check_matrix(const struct rf_quant_format *format,
-                         const struct matrix *m)
+static void check_options(const struct rf_quant_format *format,
+                          const struct matrix *m, const struct options *options)
 {
     const size_t bytes = (size_t)(m->rows * m->columns);
     AUTO_FREE uint8_t *values = malloc(bytes), *scales = malloc(4 * bytes);
@@ -204,12 +217,20 @@ static void check_matrix(const struct rf_quant_format *format,
     const float tensor = rf_convert_amax(&rows);
     ck_assert_float_eq(tensor, amax_of(m, 0, 0, m->rows, m->columns));
     rows.amax = tensor;
+    rows.eps = options != &plain ? options->eps : 0;
+    rows.divides = options->divides;
     ck_assert(rf_convert_run(format, &rows));
-    expect_converted(format, m, tensor, values, scales);
+    expect_converted(format, m, tensor, options, values, scales);
     if (rf_quant_has_tensor_scale(format)) {
         ck_assert_float_eq(rf_convert_tensor_scale(format, tensor),
                            tensor_scale(format->id, tensor));
     }
+}
+
+static void check_matrix(const struct rf_quant_format *format,
+                         const struct matrix *m)
+{
+    check_options(format, m, &plain);
 }
 
 /* --- Tests ----------------------------------------------------------------- */
@@ -225,7 +246,8 @@ static const uint16_t edges[] = {
 };
 
 /* All bit patterns; those above the edge become the edge, with their sign. */
-LOOP_TEST(test_every_bfloat16_under_every_edge, RF_QUANTS)
+static void check_every_bfloat16(const struct rf_quant_format *format,
+                                 const struct options *options)
 {
     AUTO_FREE uint16_t *x = malloc(ALL * sizeof(*x));
     for (size_t e = 0; e < RF_ARRAY_SIZE(edges); e++) {
@@ -235,8 +257,25 @@ LOOP_TEST(test_every_bfloat16_under_every_edge, RF_QUANTS)
             const uint16_t most = RF_MIN((uint16_t)(i & 0x7FFF), edges[e]);
             x[i] = (uint16_t)(most | (i & 0x8000));
         }
-        check_matrix(format_at(_i), &m);
+        check_options(format, &m, options);
     }
+}
+
+LOOP_TEST(test_every_bfloat16_under_every_edge, RF_QUANTS)
+{
+    check_every_bfloat16(format_at(_i), &plain);
+}
+
+/* The forms of other libraries, named in convert.h, and the bounds of eps. */
+LOOP_TEST(test_every_bfloat16_with_options_of_blocks, 10)
+{
+    static const struct options options[] = {
+        {1e-10f, false}, {0x1.1ap-40f, true}, {1e-4f, true},
+        {1e-30f, true},  {1, false},
+    };
+    check_every_bfloat16(
+        format_at(_i < 5 ? RF_FP8_BLOCK128 : RF_FP8_BLOCK128_UE8M0),
+        &options[_i % 5]);
 }
 
 /* Blocks of different amax beside each other, from the smallest to the
@@ -299,7 +338,7 @@ LOOP_TEST(test_bands_of_rows_equal_the_whole, RF_QUANTS)
         half.at += n;
         ck_assert(rf_convert_run(format, &rows));
     }
-    expect_converted(format, &m, 1.9921875f, values, scales);
+    expect_converted(format, &m, 1.9921875f, &plain, values, scales);
 }
 
 /* Known answers: the input's first elements, all others zero, and the first

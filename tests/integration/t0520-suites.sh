@@ -297,6 +297,49 @@ test_an_option_of_the_program_is_shown_its_place() {
     expect_text err 'unknown option -n;.* megatron -- -n$'
 }
 
+# Names, layouts and bytes of the published cases: those of a format move from
+# senders that convert, those of bfloat16 to receivers that do.
+test_engines_move_the_bytes_of_the_format_that_senders_make() {
+    suite engines
+    expect_exit 0
+    [ "$(wc -w <<<"$planned")" = 35 ] || fail "planned $planned"
+    jq -s '[.[].scenarios[] | {(.scenario.name): .plan.bytes_total}] | add' \
+        out >bytes
+    for case in rdt-kimi-k2 rdt-qwen3-235b nemo-rl-qwen3-30b \
+        nemo-rl-deepseek-v3; do
+        jq -e --arg case "$case" '.["\($case)-bf16"] as $whole
+            | with_entries(select(.key | startswith("\($case)-fp8-"))
+                | .value /= $whole)
+            | length == 4 and all(to_entries[];
+                if .key | test("at=sender") then .value > 0.5 and .value < 0.55
+                else .value == 1 end)' bytes >/dev/null ||
+            fail "$case, fp8: $(cat bytes)"
+        jq -e --arg case "$case" '.["\($case)-bf16"] as $whole
+            | with_entries(select(.key | startswith("\($case)-nvfp4-"))
+                | .value /= $whole)
+            | length == 2 and all(.[]; . > 0.28 and . < 0.34)' \
+            bytes >/dev/null || fail "$case, nvfp4: $(cat bytes)"
+    done
+}
+
+# A case of each system at each end, as far as one machine shows them.
+test_engines_are_refitted_and_verified() {
+    printf '%s slots=4\n' a b c d >hosts
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" engines -o results \
+        --hostfile hosts --set launch.method=local \
+        --set variables.kimi-k2.num_layers=2 \
+        --set variables.qwen3-30b.num_layers=2 \
+        --set 'scenarios.*.warmup=0' --set 'scenarios.*.iterations=1' \
+        --set 'scenarios.*.yardstick=false' \
+        -s 'rdt-kimi-k2-*=sender*overlap=true' \
+        -s 'rdt-kimi-k2-nvfp4*=true' \
+        -s 'nemo-rl-qwen3-30b-*=receiver*=true' >out 2>err ||
+        fail "exit $?: $(cat err)"
+    expect_verified results/*/*-fp8-*.json results/*/*-nvfp4-*.json
+    expect_json_of_all '[.iterations[].ranks[] | select(.quantize_ms)]
+        | length == 8' results/*/*-fp8-*.json results/*/*-nvfp4-*.json
+}
+
 # Of every kind of layer one model, refitted.
 test_models_of_the_suite_are_refitted() {
     BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" models -o results \

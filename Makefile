@@ -275,6 +275,12 @@ check-step: $(if $(MODELS_PYTHON),,$(BUILD)/check-models/ready) ## train a model
 	$(or $(MODELS_PYTHON),$(BUILD)/check-models/bin/python) \
 	    tests/models/check-step --coord $(BUILD)/refit-coord
 
+.PHONY: check-formats
+check-formats: $(if $(MODELS_PYTHON),,$(BUILD)/check-models/ready) ## read exports of converted weights with PyTorch
+	$(call needs,build,all)
+	$(or $(MODELS_PYTHON),$(BUILD)/check-models/bin/python) \
+	    tests/models/check-formats --coord $(BUILD)/refit-coord
+
 # Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
 # Here each becomes a program that replays tests/fuzz/corpus/<name>/ (part of
 # `make check`, any compiler); `make fuzz` builds real fuzzers with clang.

@@ -95,6 +95,11 @@ bench: ## refits, links, launching beside Open MPI, Gloo, iperf3, ssh
 	$(call needs,build bench,all $(BUILD)/bench-peers $(BUILD)/bench-ratios)
 	tests/bench/bench-all $(BUILD)
 
+.PHONY: bench-engines
+bench-engines: ## groups and conversions over a shaped link, with limits; needs root
+	$(call needs,build test,all $(BUILD)/bench-ratios)
+	tests/bench/bench-engines $(BUILD)
+
 .PHONY: bench-ucx
 bench-ucx: ## method ucx beside host, tcp and ucx_perftest; needs root
 	$(call needs,build test bench,all)

@@ -19,10 +19,15 @@
 #define SLOWEST_DISK_BYTES_PER_S UINT64_C(10000000)
 #define BOUND_TIMES 40
 
+/* What an iteration consists of, in order; the same in reverse in every second
+ * one, so that drift favours none. A trace always has the refit first. */
+enum iteration_part { PART_REFIT, PART_YARDSTICK, PARTS };
+
 struct rf_run_measure {
     struct rf_attempt *attempt;
     struct rf_run_probes *probes;
     uint32_t iteration;
+    unsigned place;  /* of the part in progress in its iteration */
     bool trace;      /* adds a traced iteration */
     uint32_t judged; /* iterations at the last interval check */
     double bound_ms; /* of an iteration at best; 0: not known */
@@ -204,38 +209,61 @@ static bool has_min(const struct rf_attempt *attempt, uint32_t at)
     return at + 1 >= spec->warmup + spec->min_iterations;
 }
 
+/* Medians that have to be known. */
+enum judged_median { MEDIAN_TIME, MEDIAN_RATIO, MEDIANS };
+
+struct judged_samples {
+    double *of[MEDIANS];
+    size_t n[MEDIANS];
+};
+
+static void add_samples(struct judged_samples *samples,
+                        const struct rf_iteration *it, uint32_t n_ranks)
+{
+    const double ns =
+        (double)rf_iteration_span_of(it->ranks, n_ranks).slowest_ns;
+    const struct {
+        bool is;
+        double value;
+    } found[MEDIANS] = {
+        [MEDIAN_TIME] = {true, ns},
+        [MEDIAN_RATIO] = {it->yardstick_ns > 0,
+                          ns / (double)RF_MAX(it->yardstick_ns, 1)}};
+    for (size_t f = 0; f < MEDIANS; f++) {
+        if (found[f].is) {
+            samples->of[f][samples->n[f]++] = found[f].value;
+        }
+    }
+}
+
 /* Whether there are min_iterations and half the 95 % interval of the median is
- * below ci_percent of it, for the times and, with yardsticks, for the ratios.
- * The yardstick of `at` must have come before. */
+ * below ci_percent of it, for the times and, with yardsticks, for their ratios.
+ * Those of `at` must have come before. */
 static bool has_enough_samples(const struct rf_attempt *attempt, uint32_t at)
 {
     const uint32_t n = rf_attempt_ranks(attempt);
     const double most = attempt->scenario->spec->ci_percent;
-    double *times = rf_xcalloc(attempt->n_iterations + 1, sizeof(*times));
-    double *ratios = rf_xcalloc(attempt->n_iterations + 1, sizeof(*ratios));
-    size_t n_times = 0, n_ratios = 0;
-    bool enough;
-    for (size_t i = 0; i <= attempt->n_iterations; i++) {
-        const bool last = i == attempt->n_iterations;
-        const struct rf_iteration it =
-            last ? (struct rf_iteration){.ranks = attempt->pending,
-                                         .yardstick_ns =
-                                             attempt->pending_yardstick_ns}
-                 : attempt->iterations[i];
-        double ns = (double)rf_iteration_span_of(it.ranks, n).slowest_ns;
-        if (it.warmup) {
-            continue;
-        }
-        times[n_times++] = ns;
-        if (it.yardstick_ns > 0) {
-            ratios[n_ratios++] = ns / (double)it.yardstick_ns;
+    const struct rf_iteration last = {.ranks = attempt->pending,
+                                      .yardstick_ns =
+                                          attempt->pending_yardstick_ns};
+    struct judged_samples samples = {0};
+    bool enough = has_min(attempt, at);
+    for (size_t f = 0; f < MEDIANS; f++) {
+        samples.of[f] =
+            rf_xcalloc(attempt->n_iterations + 1, sizeof(**samples.of));
+    }
+    for (size_t i = 0; i < attempt->n_iterations; i++) {
+        if (!attempt->iterations[i].warmup) {
+            add_samples(&samples, &attempt->iterations[i], n);
         }
     }
-    enough = has_min(attempt, at) &&
-             rf_stats_median_known(times, n_times, most) &&
-             (n_ratios == 0 || rf_stats_median_known(ratios, n_ratios, most));
-    free(ratios);
-    free(times);
+    add_samples(&samples, &last, n);
+    for (size_t f = 0; f < MEDIANS; f++) {
+        enough = enough &&
+                 (samples.n[f] == 0 ||
+                  rf_stats_median_known(samples.of[f], samples.n[f], most));
+        free(samples.of[f]);
+    }
     return enough;
 }
 
@@ -298,13 +326,28 @@ static void find_bound(struct rf_run_measure *measure)
     rf_capacities_free(&links);
 }
 
-/* The order alternates so that drift favours neither: refit, yardstick,
- * yardstick, refit, refit, … A trace always has the refit first. */
-static bool yardstick_comes_first(const struct rf_run_measure *measure)
+static bool has_part(const struct rf_run_measure *measure,
+                     enum iteration_part part)
 {
-    return measure->iteration % 2 == 1 &&
-           rf_attempt_has_yardstick(measure->attempt) &&
-           !rf_attempt_is_traced(measure->attempt, measure->iteration);
+    return part != PART_YARDSTICK || rf_attempt_has_yardstick(measure->attempt);
+}
+
+static enum iteration_part part_at(const struct rf_run_measure *measure,
+                                   unsigned place)
+{
+    const bool reversed =
+        measure->iteration % 2 == 1 &&
+        !rf_attempt_is_traced(measure->attempt, measure->iteration);
+    return reversed ? PARTS - 1 - place : place;
+}
+
+/* The first part of the iteration from `place` on; PARTS: there is none. */
+static unsigned find_part(const struct rf_run_measure *measure, unsigned place)
+{
+    while (place < PARTS && !has_part(measure, part_at(measure, place))) {
+        place++;
+    }
+    return place;
 }
 
 /* Yardsticks measure the machine beside each iteration. Without them it is
@@ -318,29 +361,20 @@ static enum rf_state after_iterations(const struct rf_run_measure *measure)
                : RUN_PROBING_AGAIN;
 }
 
-static enum rf_state next_iteration(struct rf_run_measure *measure)
+/* After a part of an iteration: its next one, or the next iteration. */
+static enum rf_state next_part(struct rf_run_measure *measure)
 {
-    measure->iteration++;
-    if (measure->iteration == measure->attempt->n_wanted + measure->trace) {
-        return after_iterations(measure);
+    const struct rf_attempt *attempt = measure->attempt;
+    measure->place = find_part(measure, measure->place + 1);
+    if (measure->place == PARTS) {
+        measure->iteration++;
+        if (measure->iteration == attempt->n_wanted + measure->trace) {
+            return after_iterations(measure);
+        }
+        measure->place = find_part(measure, 0);
     }
-    return yardstick_comes_first(measure) ? RUN_YARDSTICK : RUN_FILLING;
-}
-
-/* After a verified iteration: its yardstick, or the next one. */
-static enum rf_state after_refit(struct rf_run_measure *measure)
-{
-    return rf_attempt_has_yardstick(measure->attempt) &&
-                   !yardstick_comes_first(measure)
-               ? RUN_YARDSTICK
-               : next_iteration(measure);
-}
-
-static enum rf_state after_yardstick(struct rf_run_measure *measure)
-{
-    rf_attempt_keep_yardstick(measure->attempt, measure->iteration);
-    return yardstick_comes_first(measure) ? RUN_FILLING
-                                          : next_iteration(measure);
+    return part_at(measure, measure->place) == PART_YARDSTICK ? RUN_YARDSTICK
+                                                              : RUN_FILLING;
 }
 
 static enum rf_verdict probed(struct rf_run_measure *measure,
@@ -366,8 +400,7 @@ static void settle_last(struct rf_run_measure *measure)
 {
     struct rf_attempt *attempt = measure->attempt;
     const uint32_t at = measure->iteration;
-    const bool complete =
-        !rf_attempt_has_yardstick(attempt) || yardstick_comes_first(measure);
+    const bool complete = find_part(measure, measure->place + 1) == PARTS;
     const char *why;
     if (attempt->scenario->spec->ci_percent <= 0 ||
         rf_attempt_warmup(attempt, at) || at + 1 >= attempt->n_wanted) {
@@ -391,7 +424,7 @@ static enum rf_state after_run(struct rf_run_measure *measure)
         return RUN_VERIFYING;
     }
     rf_attempt_keep(measure->attempt, measure->iteration);
-    return next_iteration(measure);
+    return next_part(measure);
 }
 
 /* Wrong bytes end the attempt in order: the measurements stay. */
@@ -427,7 +460,7 @@ static enum rf_verdict verified(struct rf_run_measure *measure,
     attempt->verified += !rf_attempt_warmup(attempt, measure->iteration) &&
                          !rf_attempt_is_traced(attempt, measure->iteration);
     if (verdict == RF_VERDICT_NEXT) {
-        *next = exports(measure) ? RUN_EXPORTING : after_refit(measure);
+        *next = exports(measure) ? RUN_EXPORTING : next_part(measure);
     } else {
         report_mismatch(measure, fault);
         *next = after_iterations(measure);
@@ -457,10 +490,11 @@ enum rf_verdict rf_run_measure_answered(struct rf_run_measure *measure,
         return verified(measure, next, fault);
     case RUN_EXPORTING:
         measure->attempt->exported = true;
-        *next = after_refit(measure);
+        *next = next_part(measure);
         return RF_VERDICT_NEXT;
     case RUN_YARDSTICK:
-        *next = after_yardstick(measure);
+        rf_attempt_keep_yardstick(measure->attempt, measure->iteration);
+        *next = next_part(measure);
         return RF_VERDICT_NEXT;
     case RUN_PROBING_AGAIN:
         *next = RUN_CLOSING;

@@ -185,6 +185,17 @@ void rf_attempt_take_network(struct rf_attempt *attempt, uint32_t node,
     rf_schema_copy(&rf_msg_network_schema, network, pending);
 }
 
+/* The iteration if it has been kept, else NULL. */
+static struct rf_iteration *kept_as(const struct rf_attempt *attempt,
+                                    uint32_t iteration)
+{
+    struct rf_iteration *last =
+        attempt->n_iterations > 0
+            ? &attempt->iterations[attempt->n_iterations - 1]
+            : NULL;
+    return last != NULL && last->index == iteration ? last : NULL;
+}
+
 void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration)
 {
     struct rf_iteration kept = {.index = iteration,
@@ -273,10 +284,7 @@ static void take_rates(struct rf_attempt *attempt, int64_t slowest_ns)
 
 void rf_attempt_keep_yardstick(struct rf_attempt *attempt, uint32_t iteration)
 {
-    struct rf_iteration *last =
-        attempt->n_iterations > 0
-            ? &attempt->iterations[attempt->n_iterations - 1]
-            : NULL;
+    struct rf_iteration *kept = kept_as(attempt, iteration);
     int64_t slowest_ns = 1;
     if (rf_attempt_is_traced(attempt, iteration)) {
         attempt->traced_yardstick.samples =
@@ -287,8 +295,8 @@ void rf_attempt_keep_yardstick(struct rf_attempt *attempt, uint32_t iteration)
         slowest_ns = RF_MAX(slowest_ns, attempt->pending_yardstick[r].ns);
     }
     take_rates(attempt, slowest_ns);
-    if (last != NULL && last->index == iteration) {
-        last->yardstick_ns = slowest_ns;
+    if (kept != NULL) {
+        kept->yardstick_ns = slowest_ns;
     } else {
         attempt->pending_yardstick_ns = slowest_ns;
     }

@@ -1,0 +1,25 @@
+/* What ranks do beside some of the refits: a scenario's "load". */
+#ifndef RF_PLANNER_SCENARIO_SPEC_LOAD_H
+#define RF_PLANNER_SCENARIO_SPEC_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "planner/scenario/spec_fields.h"
+
+/* What a load reads, and counts, at a time. */
+#define RF_LOAD_BLOCK_BYTES (UINT64_C(64) << 10)
+
+enum rf_load_on { RF_LOAD_ON_INFER, RF_LOAD_ON_TRAIN, RF_LOAD_ON_ALL };
+
+struct rf_load_spec {
+    bool given;                 /* false: no refit has a load beside it */
+    double memory_gbytes_per_s; /* read by each of its ranks; 0: as much as its
+                                   cores can */
+    enum rf_load_on on;         /* ranks of this side */
+    uint32_t cores;             /* threads of each of these ranks, 1 or more */
+};
+
+extern const struct rf_spec_field rf_load_fields[];
+
+#endif

@@ -783,7 +783,7 @@ bool rf_delta_codec_resynced(const struct rf_delta_codec *codec)
 
 void rf_delta_codec_took(struct rf_delta_codec *codec, int64_t ns)
 {
-    if (codec->resyncs) { /* whole weights say nothing about changes */
+    if (ns == 0 || codec->resyncs) { /* nothing to learn */
         codec->choice.items = codec->choice.behind = 0;
     } else {
         rf_delta_choice_took(&codec->choice, ns);

@@ -75,7 +75,7 @@ void rf_delta_codec_commit(struct rf_delta_codec *codec);
  * weights for that. */
 bool rf_delta_codec_resynced(const struct rf_delta_codec *codec);
 /* And what it took in all, which auto compares with others, unless a rank
- * without the base got all elements. */
+ * without the base got all elements; 0: auto learns nothing from it. */
 void rf_delta_codec_took(struct rf_delta_codec *codec, int64_t ns);
 
 #endif

@@ -884,6 +884,19 @@ TEST(test_auto_learns_nothing_from_whole_weights)
     rf_delta_codec_destroy(one->codec);
 }
 
+TEST(test_auto_learns_nothing_from_a_time_that_does_not_count)
+{
+    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    make_one(one, RF_ENCODING_AUTO);
+    let_auto_keep(one);
+    ck_assert_uint_eq(next_way(one, 10, BEHIND), DIFFERENCES);
+    rf_delta_codec_took(one->codec, 0);
+    ck_assert_uint_eq(next_way(one, 11, BEHIND), DIFFERENCES);
+    rf_delta_codec_took(one->codec, 1000);
+    ck_assert_uint_eq(next_way(one, 12, BEHIND), VALUES);
+    rf_delta_codec_destroy(one->codec);
+}
+
 TEST(test_auto_does_without_zstd)
 {
     AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));

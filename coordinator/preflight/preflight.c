@@ -181,6 +181,21 @@ static enum rf_status check_memory(const struct rf_scenario *scenario,
     return status;
 }
 
+/* The threads of a rank's load run at the same time. */
+static enum rf_status check_load(const struct rf_scenario *scenario,
+                                 const struct rf_msg_hello *const *hellos,
+                                 uint32_t node, struct rf_err *err)
+{
+    const struct rf_load_spec *load = &scenario->spec->load;
+    const uint32_t cpus = hellos[node]->cpus; /* absent: RF_ABSENT_U32 */
+    return !load->given || load->cores <= cpus
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_UNSUPPORTED,
+                            "load: %u cores for each rank, but %s has %u "
+                            "processors; lower \"cores\"",
+                            load->cores, host_of(scenario, node), cpus);
+}
+
 typedef enum rf_status (*check_fn)(const struct rf_scenario *scenario,
                                    const struct rf_msg_hello *const *hellos,
                                    uint32_t node, struct rf_err *err);
@@ -190,7 +205,7 @@ enum rf_status rf_preflight_node(const struct rf_scenario *scenario,
                                  uint32_t node, struct rf_err *err)
 {
     static const check_fn checks[] = {check_method, check_gpus, check_nccl,
-                                      check_memory};
+                                      check_memory, check_load};
     enum rf_status status = RF_OK;
     for (size_t c = 0; c < RF_ARRAY_SIZE(checks) && status == RF_OK; c++) {
         status = checks[c](scenario, hellos, node, err);

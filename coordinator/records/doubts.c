@@ -63,11 +63,16 @@ static bool is_wide_in(const json_t *record, const char *key, double percent,
 
 static bool is_wide(const json_t *record)
 {
+    static const char *const keys[] = {"refit_ms", "yardstick_ratio",
+                                       "refit_slowdown", "load_slowdown"};
     double percent = RF_STATS_MATTERS;
     const bool requested =
         rf_result_number(record, "scenario.iterations", "ci_percent", &percent);
-    return is_wide_in(record, "refit_ms", percent, requested) ||
-           is_wide_in(record, "yardstick_ratio", percent, requested);
+    bool wide = false;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        wide = wide || is_wide_in(record, keys[i], percent, requested);
+    }
+    return wide;
 }
 
 /* Number of ranks by host name. */

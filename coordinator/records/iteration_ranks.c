@@ -10,7 +10,7 @@
 
 #define NS(key, member, optional)                                              \
     {                                                                          \
-        key, offsetof(struct rf_iteration_rank, member), 6, optional           \
+        key, offsetof(struct rf_iteration_rank, member), 6, optional, false    \
     }
 
 const struct rf_iteration_rank_field
@@ -24,11 +24,19 @@ const struct rf_iteration_rank_field
         NS("device_ms", device_ns, true),
         NS("quantize_ms", quantize_ns, true),
         NS("amax_ms", amax_ns, true),
-        {"start_us", offsetof(struct rf_iteration_rank, start_ns), 3, false},
-        {"sent_bytes", offsetof(struct rf_iteration_rank, sent_bytes), 0,
+        {"start_us", offsetof(struct rf_iteration_rank, start_ns), 3, false,
+         false},
+        {"sent_bytes", offsetof(struct rf_iteration_rank, sent_bytes), 0, false,
          false},
         {"received_bytes", offsetof(struct rf_iteration_rank, received_bytes),
-         0, false}};
+         0, false, false},
+        {"load_alone_ms", offsetof(struct rf_iteration_rank, load_alone_ns), 6,
+         true, true},
+        {"load_alone_bytes",
+         offsetof(struct rf_iteration_rank, load_alone_bytes), 0, true, true},
+        {"load_ms", offsetof(struct rf_iteration_rank, load_ns), 6, true, true},
+        {"load_bytes", offsetof(struct rf_iteration_rank, load_bytes), 0, true,
+         true}};
 
 /* Never in text read from a file: these bytes are not UTF-8. */
 static const char mark[sizeof(int64_t)] = "\xff\xff\xff\xff\xff\xff\xff";
@@ -45,15 +53,17 @@ json_t *rf_iteration_ranks_json(const struct rf_iteration_rank *ranks, size_t n)
     return out;
 }
 
-json_t *rf_iteration_rank_schema(void)
+json_t *rf_iteration_rank_schema(bool under_load)
 {
     json_t *out = rf_json_schema_record("rank:count");
     for (size_t i = 0; i < RF_ITERATION_RANK_FIELDS; i++) {
         const struct rf_iteration_rank_field *f = &rf_iteration_rank_fields[i];
-        rf_json_schema_describe(out, f->key,
-                                f->optional ? RF_OPTIONAL : RF_REQUIRED,
-                                f->decimals > 0 ? rf_json_schema_type("number")
-                                                : rf_json_schema_count());
+        if (under_load || !f->under_load) {
+            rf_json_schema_describe(
+                out, f->key, f->optional ? RF_OPTIONAL : RF_REQUIRED,
+                f->decimals > 0 ? rf_json_schema_type("number")
+                                : rf_json_schema_count());
+        }
     }
     return out;
 }

@@ -20,6 +20,8 @@ struct rf_iteration_rank {
     int64_t device_ns, quantize_ns, amax_ns; /* may be absent */
     int64_t start_ns;                        /* since the first rank's start */
     int64_t sent_bytes, received_bytes;
+    int64_t load_alone_ns, load_alone_bytes; /* may be absent */
+    int64_t load_ns, load_bytes;             /* likewise */
 };
 
 /* A field of an entry of `ranks[]`, after `rank`. */
@@ -28,10 +30,11 @@ struct rf_iteration_rank_field {
     size_t offset;     /* in struct rf_iteration_rank */
     unsigned decimals; /* from nanoseconds to the key's unit; 0: bytes */
     bool optional;     /* may be absent */
+    bool under_load;   /* is absent without load */
 };
 
 /* In file order. */
-#define RF_ITERATION_RANK_FIELDS 12
+#define RF_ITERATION_RANK_FIELDS 16
 extern const struct rf_iteration_rank_field
     rf_iteration_rank_fields[RF_ITERATION_RANK_FIELDS];
 
@@ -39,8 +42,9 @@ extern const struct rf_iteration_rank_field
 json_t *rf_iteration_ranks_json(const struct rf_iteration_rank *ranks,
                                 size_t n);
 
-/* The JSON Schema of an entry. A new reference. */
-json_t *rf_iteration_rank_schema(void);
+/* The JSON Schema of an entry, of a refit without load or under it. A new
+ * reference. */
+json_t *rf_iteration_rank_schema(bool under_load);
 
 /* Its numbers, borrowed; NULL if it holds objects, as in a record read from a
  * file. */

@@ -82,11 +82,10 @@ static json_t *interval_json(const struct rf_stats_repeats *repeats)
 
 RF_MEMBERS_SCHEMA(ratios_schema, RATIOS)
 
-/* Refit over yardstick, from measured iterations with both. */
-static json_t *ratios_json(const json_t *record)
+/* A ratio of the measured iterations that have it. */
+static json_t *ratios_json(const json_t *record, const char *key)
 {
-    struct rf_result_samples ratios =
-        rf_result_samples(record, "yardstick_ratio");
+    struct rf_result_samples ratios = rf_result_samples(record, key);
     const struct rf_stats_repeats repeats = rf_result_repeats(&ratios);
     json_t *out = json_object();
     struct rf_stats stats;
@@ -99,6 +98,39 @@ static json_t *ratios_json(const json_t *record)
     }
     RATIOS(RF_PUT);
     rf_result_samples_free(&ratios);
+    return out;
+}
+
+static json_t *median_json(const json_t *record, const char *key)
+{
+    struct rf_result_samples samples = rf_result_samples(record, key);
+    const double median = rf_stats_median(samples.values, samples.count);
+    rf_result_samples_free(&samples);
+    return json_real(median);
+}
+
+#define LOAD(M)                                                                \
+    M(NUMBER, median_ms, REQUIRED, median_json(record, "loaded_ms"))           \
+    M(NUMBER, gbytes_per_s, REQUIRED,                                          \
+      median_json(record, "load_gbytes_per_s"))                                \
+    M(NUMBER, alone_gbytes_per_s, REQUIRED,                                    \
+      median_json(record, "load_alone_gbytes_per_s"))                          \
+    M(OF(ratios_schema()), refit_slowdown, REQUIRED,                           \
+      ratios_json(record, "refit_slowdown"))                                   \
+    M(OF(ratios_schema()), load_slowdown, REQUIRED,                            \
+      ratios_json(record, "load_slowdown"))
+
+RF_MEMBERS_SCHEMA(load_schema, LOAD)
+
+/* Of iterations with a refit under load; NULL: there are none. */
+static json_t *load_json(const json_t *record)
+{
+    struct rf_result_samples times = rf_result_samples(record, "loaded_ms");
+    json_t *out = times.count > 0 ? json_object() : NULL;
+    rf_result_samples_free(&times);
+    if (out != NULL) {
+        LOAD(RF_PUT);
+    }
     return out;
 }
 
@@ -418,7 +450,9 @@ static json_t *conversion_json(const json_t *record)
       any ? json_real(s.drift_percent) : NULL)                                 \
     M(COUNT, sent_bytes, NULLABLE, sent_json(record))                          \
     M(COUNT, resyncs, NULLABLE, resyncs_json(record))                          \
-    M(OF(ratios_schema()), yardstick_ratio, REQUIRED, ratios_json(record))     \
+    M(OF(ratios_schema()), yardstick_ratio, REQUIRED,                          \
+      ratios_json(record, "yardstick_ratio"))                                  \
+    M(OF(load_schema()), load, OPTIONAL, load_json(record))                    \
     M(OF(phases_schema()), phases, REQUIRED, phases_json(record))              \
     M(OF(conversion_schema()), conversion, OPTIONAL, conversion_json(record))  \
     M(OF(memory_schema()), memory, REQUIRED, memory_json(record))              \

@@ -183,8 +183,28 @@ enum rf_status rf_answers_ran(struct rf_attempt *attempt,
                               const struct rf_msg_answer *answer,
                               struct rf_err *err)
 {
+    const struct rf_scenario *scenario = attempt->scenario;
+    if (attempt->under_load && answer->ran != NULL &&
+        (answer->ran->load_alone_ns <= 0 || answer->ran->load_ns <= 0) &&
+        rf_world_loads(scenario->world, &scenario->spec->load, answer->rank)) {
+        return missing("load_ns", err);
+    }
     return take_window(attempt, answer, attempt->pending,
                        &attempt->traced_refit, err);
+}
+
+/* Of the refits that figures are of. */
+static void count_bytes(struct rf_attempt *attempt, uint32_t iteration,
+                        const struct rf_msg_verified *verified)
+{
+    if (rf_attempt_warmup(attempt, iteration)) {
+        attempt->warmup_checked_bytes += verified->checked_bytes;
+    } else if (!rf_attempt_is_traced(attempt, iteration)) {
+        attempt->checked_bytes += verified->checked_bytes;
+        attempt->quantized_bytes += verified->quantized_bytes != RF_ABSENT_U64
+                                        ? verified->quantized_bytes
+                                        : 0;
+    }
 }
 
 enum rf_status rf_answers_verified(struct rf_attempt *attempt,
@@ -201,13 +221,8 @@ enum rf_status rf_answers_verified(struct rf_attempt *attempt,
                           "its answer lacks \"first\", the first wrong byte");
     }
     attempt->pending_checked_bytes += verified->checked_bytes;
-    if (rf_attempt_warmup(attempt, iteration)) {
-        attempt->warmup_checked_bytes += verified->checked_bytes;
-    } else if (!rf_attempt_is_traced(attempt, iteration)) {
-        attempt->checked_bytes += verified->checked_bytes;
-        attempt->quantized_bytes += verified->quantized_bytes != RF_ABSENT_U64
-                                        ? verified->quantized_bytes
-                                        : 0;
+    if (!attempt->under_load) {
+        count_bytes(attempt, iteration, verified);
     }
     attempt->mismatched_bytes += verified->mismatched_bytes;
     if (verified->mismatched_bytes > 0 && attempt->wrong == NULL) {

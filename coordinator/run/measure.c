@@ -18,10 +18,12 @@
 #define SLOWEST_COPY_BYTES_PER_S UINT64_C(50000000)
 #define SLOWEST_DISK_BYTES_PER_S UINT64_C(10000000)
 #define BOUND_TIMES 40
+/* A shorter time says little of what a load reads where threads take turns. */
+#define LEAST_ALONE_NS (20 * RF_NS_PER_MS)
 
 /* What an iteration consists of, in order; the same in reverse in every second
  * one, so that drift favours none. A trace always has the refit first. */
-enum iteration_part { PART_REFIT, PART_YARDSTICK, PARTS };
+enum iteration_part { PART_REFIT, PART_YARDSTICK, PART_LOADED, PARTS };
 
 struct rf_run_measure {
     struct rf_attempt *attempt;
@@ -119,6 +121,18 @@ static int64_t iteration_s(const struct rf_scenario *scenario, double bound_ms)
     return LEAST_S + RF_MAX((int64_t)(BOUND_TIMES * bound_ms / 1e3), slowest);
 }
 
+/* How long a load is alone before the refit beside it: as long as the last refit
+ * without it took, at least. */
+static int64_t load_ns(const struct rf_run_measure *measure)
+{
+    const struct rf_attempt *attempt = measure->attempt;
+    const struct rf_iteration *last =
+        &attempt->iterations[attempt->n_iterations - 1];
+    return RF_MAX(
+        rf_iteration_span_of(last->ranks, rf_attempt_ranks(attempt)).slowest_ns,
+        LEAST_ALONE_NS);
+}
+
 /* --- Steps ---------------------------------------------------------------- */
 
 int64_t rf_run_measure_enter(struct rf_run_measure *measure,
@@ -136,7 +150,8 @@ int64_t rf_run_measure_enter(struct rf_run_measure *measure,
         return 0;
     case RUN_RUNNING:
     case RUN_YARDSTICK:
-        return iteration_s(attempt->scenario, measure->bound_ms);
+        return iteration_s(attempt->scenario, measure->bound_ms) +
+               (attempt->under_load ? load_ns(measure) / RF_NS_PER_S + 1 : 0);
     case RUN_EXPORTING:
         return LEAST_S + disk_s(attempt->scenario);
     case RUN_VERIFYING:
@@ -160,6 +175,9 @@ void rf_run_measure_ask(const struct rf_run_measure *measure,
     if ((state == RUN_RUNNING || state == RUN_YARDSTICK) &&
         rf_attempt_is_traced(measure->attempt, measure->iteration)) {
         step->trace = trace_limit(measure->attempt->scenario);
+    }
+    if (state == RUN_RUNNING && measure->attempt->under_load) {
+        step->load_ns = load_ns(measure);
     }
     if (state == RUN_EXPORTING) {
         step->folder =
@@ -210,7 +228,13 @@ static bool has_min(const struct rf_attempt *attempt, uint32_t at)
 }
 
 /* Medians that have to be known. */
-enum judged_median { MEDIAN_TIME, MEDIAN_RATIO, MEDIANS };
+enum judged_median {
+    MEDIAN_TIME,
+    MEDIAN_RATIO,
+    MEDIAN_REFIT,
+    MEDIAN_LOAD,
+    MEDIANS
+};
 
 struct judged_samples {
     double *of[MEDIANS];
@@ -222,13 +246,17 @@ static void add_samples(struct judged_samples *samples,
 {
     const double ns =
         (double)rf_iteration_span_of(it->ranks, n_ranks).slowest_ns;
+    struct rf_load_effect load;
+    const bool loaded = rf_load_effect_of(it, n_ranks, &load);
     const struct {
         bool is;
         double value;
     } found[MEDIANS] = {
         [MEDIAN_TIME] = {true, ns},
         [MEDIAN_RATIO] = {it->yardstick_ns > 0,
-                          ns / (double)RF_MAX(it->yardstick_ns, 1)}};
+                          ns / (double)RF_MAX(it->yardstick_ns, 1)},
+        [MEDIAN_REFIT] = {loaded, load.refit_slowdown},
+        [MEDIAN_LOAD] = {loaded, load.load_slowdown}};
     for (size_t f = 0; f < MEDIANS; f++) {
         if (found[f].is) {
             samples->of[f][samples->n[f]++] = found[f].value;
@@ -237,15 +265,16 @@ static void add_samples(struct judged_samples *samples,
 }
 
 /* Whether there are min_iterations and half the 95 % interval of the median is
- * below ci_percent of it, for the times and, with yardsticks, for their ratios.
- * Those of `at` must have come before. */
+ * below ci_percent of it, for the times and, with yardsticks and loads, for their
+ * ratios. Those of `at` must have come before. */
 static bool has_enough_samples(const struct rf_attempt *attempt, uint32_t at)
 {
     const uint32_t n = rf_attempt_ranks(attempt);
     const double most = attempt->scenario->spec->ci_percent;
     const struct rf_iteration last = {.ranks = attempt->pending,
                                       .yardstick_ns =
-                                          attempt->pending_yardstick_ns};
+                                          attempt->pending_yardstick_ns,
+                                      .loaded = attempt->pending_loaded};
     struct judged_samples samples = {0};
     bool enough = has_min(attempt, at);
     for (size_t f = 0; f < MEDIANS; f++) {
@@ -329,7 +358,16 @@ static void find_bound(struct rf_run_measure *measure)
 static bool has_part(const struct rf_run_measure *measure,
                      enum iteration_part part)
 {
-    return part != PART_YARDSTICK || rf_attempt_has_yardstick(measure->attempt);
+    const struct rf_attempt *attempt = measure->attempt;
+    switch (part) {
+    case PART_YARDSTICK:
+        return rf_attempt_has_yardstick(attempt);
+    case PART_LOADED:
+        return attempt->scenario->spec->load.given &&
+               !rf_attempt_is_traced(attempt, measure->iteration);
+    default:
+        return true;
+    }
 }
 
 static enum iteration_part part_at(const struct rf_run_measure *measure,
@@ -364,7 +402,8 @@ static enum rf_state after_iterations(const struct rf_run_measure *measure)
 /* After a part of an iteration: its next one, or the next iteration. */
 static enum rf_state next_part(struct rf_run_measure *measure)
 {
-    const struct rf_attempt *attempt = measure->attempt;
+    struct rf_attempt *attempt = measure->attempt;
+    enum iteration_part part;
     measure->place = find_part(measure, measure->place + 1);
     if (measure->place == PARTS) {
         measure->iteration++;
@@ -373,8 +412,9 @@ static enum rf_state next_part(struct rf_run_measure *measure)
         }
         measure->place = find_part(measure, 0);
     }
-    return part_at(measure, measure->place) == PART_YARDSTICK ? RUN_YARDSTICK
-                                                              : RUN_FILLING;
+    part = part_at(measure, measure->place);
+    attempt->under_load = part == PART_LOADED;
+    return part == PART_YARDSTICK ? RUN_YARDSTICK : RUN_FILLING;
 }
 
 static enum rf_verdict probed(struct rf_run_measure *measure,
@@ -392,8 +432,8 @@ static enum rf_verdict probed(struct rf_run_measure *measure,
 
 /*
  * Decides before the comparison whether this iteration is the last, since the
- * last one also compares the sources. With yardsticks, the interval is judged
- * only in iterations whose yardstick came first: every second one. With very
+ * last one also compares the sources. With yardsticks or loads, the interval is
+ * judged only in iterations where these came first: every second one. With very
  * many iterations it is judged each time they grow by a hundredth.
  */
 static void settle_last(struct rf_run_measure *measure)
@@ -402,7 +442,7 @@ static void settle_last(struct rf_run_measure *measure)
     const uint32_t at = measure->iteration;
     const bool complete = find_part(measure, measure->place + 1) == PARTS;
     const char *why;
-    if (attempt->scenario->spec->ci_percent <= 0 ||
+    if (attempt->scenario->spec->ci_percent <= 0 || attempt->under_load ||
         rf_attempt_warmup(attempt, at) || at + 1 >= attempt->n_wanted) {
         return;
     }
@@ -443,7 +483,7 @@ static bool exports(const struct rf_run_measure *measure)
 {
     const struct rf_attempt *attempt = measure->attempt;
     return attempt->scenario->config->export_folder != NULL &&
-           measure->iteration + 1 == attempt->n_wanted;
+           !attempt->under_load && measure->iteration + 1 == attempt->n_wanted;
 }
 
 /* The iteration counts only from here: if the attempt ends before every rank
@@ -457,7 +497,8 @@ static enum rf_verdict verified(struct rf_run_measure *measure,
         return verdict;
     }
     rf_attempt_keep(attempt, measure->iteration);
-    attempt->verified += !rf_attempt_warmup(attempt, measure->iteration) &&
+    attempt->verified += !attempt->under_load &&
+                         !rf_attempt_warmup(attempt, measure->iteration) &&
                          !rf_attempt_is_traced(attempt, measure->iteration);
     if (verdict == RF_VERDICT_NEXT) {
         *next = exports(measure) ? RUN_EXPORTING : next_part(measure);

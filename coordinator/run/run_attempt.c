@@ -215,15 +215,16 @@ static void send_start(struct rf_run *run)
 }
 
 /* When the ranks begin: far enough ahead for the message to reach all of them.
- * The scenario's own limit counts from then on. */
-static int64_t plan_start(struct rf_run *run)
+ * The scenario's own limit counts from the refit on, which a load may delay. */
+static int64_t plan_start(struct rf_run *run, int64_t load_ns)
 {
     const uint32_t timeout_s = run->attempt->scenario->spec->timeout_s;
     const int64_t at = run->ops->now(run->data) + 25 * RF_NS_PER_MS +
                        4 * run->ops->round_trip_ns(run->data) +
                        RF_NS_PER_MS * (int64_t)run->config->n_nodes;
     if (timeout_s > 0) {
-        rf_run_set_limit(run, at + (int64_t)timeout_s * RF_NS_PER_S);
+        rf_run_set_limit(run, at + RF_MAX(load_ns, (int64_t)0) +
+                                  (int64_t)timeout_s * RF_NS_PER_S);
     }
     return at;
 }
@@ -248,7 +249,7 @@ static void ask(struct rf_run *run)
     rf_msg_init(&step, RF_MSG_STEP);
     rf_run_measure_ask(run->measure, run->sm.state, &step.step);
     if (is_timed(run)) {
-        step.step.start_at_ns = plan_start(run);
+        step.step.start_at_ns = plan_start(run, step.step.load_ns);
     }
     step.step.attempt = run->attempt->number;
     step.step.seq = rf_run_steps_ask(run->steps);

@@ -7,6 +7,7 @@
  * - FILLING → RUNNING → (VERIFYING →) FILLING … → (PROBING_AGAIN →) CLOSING
  * - VERIFYING → YARDSTICK → YARDSTICK → FILLING: yardsticks come after and
  *   before an iteration in turn; without any, PROBING_AGAIN
+ * - with a load each iteration goes twice from FILLING to VERIFYING
  * - VERIFYING → EXPORTING → …: the last iteration, with --export
  * - CLOSING → (STORING →) STARTING … → STOPPING → DONE
  * - PREPARING … CLOSING → (SETTLING →) ABORTING

@@ -102,6 +102,7 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
     }
     for (size_t i = 0; i < attempt->n_iterations; i++) {
         free(attempt->iterations[i].ranks);
+        free(attempt->iterations[i].loaded);
         free_network(attempt, attempt->iterations[i].network);
     }
     for (size_t i = 0; i < attempt->n_faults; i++) {
@@ -126,6 +127,7 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
     free(attempt->pending);
     free_network(attempt, attempt->pending_network);
     free(attempt->pending_yardstick);
+    free(attempt->pending_loaded);
     free(attempt->ranks);
     free(attempt->logs);
     free(attempt->faults);
@@ -181,6 +183,9 @@ void rf_attempt_take_network(struct rf_attempt *attempt, uint32_t node,
                              const struct rf_msg_network *network)
 {
     struct rf_msg_network *pending = &attempt->pending_network[node];
+    if (attempt->under_load) {
+        return; /* an iteration has the counters of its own refit */
+    }
     rf_schema_free(&rf_msg_network_schema, pending);
     rf_schema_copy(&rf_msg_network_schema, network, pending);
 }
@@ -196,12 +201,23 @@ static struct rf_iteration *kept_as(const struct rf_attempt *attempt,
     return last != NULL && last->index == iteration ? last : NULL;
 }
 
+static void keep_loaded(struct rf_attempt *attempt, uint32_t iteration)
+{
+    struct rf_iteration *kept = kept_as(attempt, iteration);
+    struct rf_msg_ran **to =
+        kept != NULL ? &kept->loaded : &attempt->pending_loaded;
+    *to = take_samples(attempt, &attempt->pending);
+}
+
 void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration)
 {
-    struct rf_iteration kept = {.index = iteration,
-                                .warmup = rf_attempt_warmup(attempt, iteration),
-                                .ranks =
-                                    take_samples(attempt, &attempt->pending)};
+    struct rf_iteration kept = {
+        .index = iteration, .warmup = rf_attempt_warmup(attempt, iteration)};
+    if (attempt->under_load) {
+        keep_loaded(attempt, iteration);
+        return;
+    }
+    kept.ranks = take_samples(attempt, &attempt->pending);
     if (rf_attempt_is_traced(attempt, iteration)) {
         attempt->traced_refit.samples = kept.ranks;
         return;
@@ -210,8 +226,41 @@ void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration)
     attempt->pending_network = new_network(attempt->scenario);
     kept.yardstick_ns = attempt->pending_yardstick_ns;
     attempt->pending_yardstick_ns = 0;
+    kept.loaded = attempt->pending_loaded;
+    attempt->pending_loaded = NULL;
     RF_PUSH(attempt->iterations, attempt->n_iterations, attempt->cap_iterations,
             kept);
+}
+
+/* What a rank's load read per nanosecond, as GB/s. */
+static double load_rate(uint64_t bytes, int64_t ns)
+{
+    return (double)RF_MAX(bytes, RF_LOAD_BLOCK_BYTES) /
+           (double)RF_MAX(ns, (int64_t)1);
+}
+
+bool rf_load_effect_of(const struct rf_iteration *iteration, uint32_t n_ranks,
+                       struct rf_load_effect *out)
+{
+    const struct rf_msg_ran *ranks = iteration->loaded;
+    *out = (struct rf_load_effect){0};
+    for (uint32_t r = 0; ranks != NULL && r < n_ranks; r++) {
+        if (ranks[r].load_alone_ns > 0) { /* and not absent */
+            out->gbytes_per_s +=
+                load_rate(ranks[r].load_bytes, ranks[r].load_ns);
+            out->alone_gbytes_per_s +=
+                load_rate(ranks[r].load_alone_bytes, ranks[r].load_alone_ns);
+        }
+    }
+    if (out->gbytes_per_s <= 0) {
+        return false;
+    }
+    out->refit_ns = rf_iteration_span_of(ranks, n_ranks).slowest_ns;
+    out->refit_slowdown =
+        (double)out->refit_ns /
+        (double)rf_iteration_span_of(iteration->ranks, n_ranks).slowest_ns;
+    out->load_slowdown = out->alone_gbytes_per_s / out->gbytes_per_s;
+    return true;
 }
 
 bool rf_attempt_has_yardstick(const struct rf_attempt *attempt)

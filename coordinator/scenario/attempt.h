@@ -59,6 +59,8 @@ struct rf_iteration {
     struct rf_msg_ran *ranks; /* one per rank, on the coordinator's clock */
     struct rf_msg_network *network; /* by node; absent where not counted */
     int64_t yardstick_ns;           /* of the slowest rank; 0: not measured */
+    struct rf_msg_ran *loaded; /* of the same refit under the scenario's load,
+                                  one per rank; NULL: not measured */
 };
 
 /* What one rank did in one window of the traced iteration. */
@@ -113,11 +115,14 @@ struct rf_attempt {
 
     struct rf_iteration *iterations; /* verified, or run without bytes */
     size_t n_iterations, cap_iterations;
+    bool under_load;                        /* the refit in progress is */
     struct rf_msg_ran *pending;             /* for the iteration in progress */
     struct rf_msg_network *pending_network; /* likewise */
     uint64_t pending_checked_bytes;         /* likewise */
     struct rf_msg_ran *pending_yardstick;   /* likewise */
     int64_t pending_yardstick_ns; /* of a yardstick before its refit; 0: none */
+    struct rf_msg_ran
+        *pending_loaded; /* of one under load before it; or NULL */
     struct rf_rank_facts *ranks;
     struct rf_registration registration; /* rank 0's */
     struct rf_rank_log *logs;            /* per rank */
@@ -167,9 +172,25 @@ struct rf_iteration_span rf_iteration_span_of(const struct rf_msg_ran *ranks,
 void rf_attempt_take_network(struct rf_attempt *attempt, uint32_t node,
                              const struct rf_msg_network *network);
 
-/* Moves what is pending to the iterations, with a yardstick that came before it,
- * or to the trace. */
+/* Moves what is pending to the iterations, with the yardstick and the refit
+ * under load that came before it, or to the trace; of a refit under load to its
+ * iteration. */
 void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration);
+
+/* What load and refit do to each other in one iteration. Rates are sums over the
+ * ranks with a load. */
+struct rf_load_effect {
+    int64_t refit_ns;      /* of the slowest rank, under load */
+    double refit_slowdown; /* of this, over that without load */
+    double gbytes_per_s, alone_gbytes_per_s; /* of the load, beside the refit
+                                                and before it */
+    double load_slowdown;                    /* alone over beside */
+};
+
+/* False: no refit under load was measured. Each rank's load counts as having
+ * read a block at least, so that ratios are finite. Pure. */
+bool rf_load_effect_of(const struct rf_iteration *iteration, uint32_t n_ranks,
+                       struct rf_load_effect *out);
 
 /* Whether the ranks have yardsticks that move bytes. */
 bool rf_attempt_has_yardstick(const struct rf_attempt *attempt);

@@ -21,6 +21,7 @@ static int64_t if_any(int64_t ns)
 static struct rf_iteration_rank numbers_of(const struct rf_msg_ran *sample,
                                            int64_t origin_ns)
 {
+    const bool load = sample->load_alone_ns > 0; /* and not absent */
     const int64_t rest = sample->ns - sample->pack_ns - sample->wire_ns -
                          sample->unpack_ns - sample->sync_ns;
     return (struct rf_iteration_rank){
@@ -35,7 +36,14 @@ static struct rf_iteration_rank numbers_of(const struct rf_msg_ran *sample,
         .amax_ns = if_any(sample->amax_ns),
         .start_ns = sample->start_ns - origin_ns,
         .sent_bytes = (int64_t)sample->sent_bytes,
-        .received_bytes = (int64_t)sample->received_bytes};
+        .received_bytes = (int64_t)sample->received_bytes,
+        .load_alone_ns =
+            load ? sample->load_alone_ns : RF_ITERATION_RANK_ABSENT,
+        .load_alone_bytes =
+            load ? (int64_t)sample->load_alone_bytes : RF_ITERATION_RANK_ABSENT,
+        .load_ns = load ? sample->load_ns : RF_ITERATION_RANK_ABSENT,
+        .load_bytes =
+            load ? (int64_t)sample->load_bytes : RF_ITERATION_RANK_ABSENT};
 }
 
 static json_t *ranks_json(const struct rf_msg_ran *samples, uint32_t n,
@@ -51,6 +59,11 @@ static json_t *ranks_json(const struct rf_msg_ran *samples, uint32_t n,
     return out;
 }
 
+static json_t *loaded_ranks_json(const struct rf_msg_ran *samples, uint32_t n)
+{
+    return ranks_json(samples, n, rf_iteration_span_of(samples, n).first_start);
+}
+
 /* Ranks that got whole weights for lack of a base; NULL: none. */
 static json_t *resyncs_json(const struct rf_msg_ran *samples, uint32_t n)
 {
@@ -60,6 +73,21 @@ static json_t *resyncs_json(const struct rf_msg_ran *samples, uint32_t n)
     }
     return resyncs > 0 ? json_integer(resyncs) : NULL;
 }
+
+/* Present where a refit under load was measured. */
+#define LOADED(M)                                                              \
+    M(NUMBER, loaded_ms, OPTIONAL,                                             \
+      loaded ? rf_values_ms(load.refit_ns) : NULL)                             \
+    M(NUMBER, refit_slowdown, OPTIONAL,                                        \
+      loaded ? json_real(load.refit_slowdown) : NULL)                          \
+    M(NUMBER, load_gbytes_per_s, OPTIONAL,                                     \
+      loaded ? json_real(load.gbytes_per_s) : NULL)                            \
+    M(NUMBER, load_alone_gbytes_per_s, OPTIONAL,                               \
+      loaded ? json_real(load.alone_gbytes_per_s) : NULL)                      \
+    M(NUMBER, load_slowdown, OPTIONAL,                                         \
+      loaded ? json_real(load.load_slowdown) : NULL)                           \
+    M(LIST(rf_iteration_rank_schema(true)), loaded_ranks, OPTIONAL,            \
+      loaded ? loaded_ranks_json(iteration->loaded, n) : NULL)
 
 #define ITERATION(M)                                                           \
     RF_REPEATS_MARK(M)                                                         \
@@ -76,8 +104,9 @@ static json_t *resyncs_json(const struct rf_msg_ran *samples, uint32_t n)
           ? json_real((double)s.slowest_ns / (double)yardstick_ns)             \
           : NULL)                                                              \
     M(COUNT, resyncs, OPTIONAL, resyncs_json(iteration->ranks, n))             \
-    M(LIST(rf_iteration_rank_schema()), ranks, REQUIRED,                       \
+    M(LIST(rf_iteration_rank_schema(false)), ranks, REQUIRED,                  \
       ranks_json(iteration->ranks, n, s.first_start))                          \
+    LOADED(M)                                                                  \
     M(LIST(rf_result_network_schema()), network, REQUIRED,                     \
       rf_result_network_json(attempt, iteration))
 
@@ -96,6 +125,8 @@ static json_t *iteration_json(const struct rf_attempt *attempt,
     const int64_t yardstick_ns = iteration->yardstick_ns;
     const struct rf_iteration_span s =
         rf_iteration_span_of(iteration->ranks, n);
+    struct rf_load_effect load;
+    const bool loaded = rf_load_effect_of(iteration, n, &load);
     json_t *out = json_object();
     ITERATION(RF_PUT);
     return out;

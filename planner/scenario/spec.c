@@ -341,6 +341,25 @@ static json_t *write_update(const void *in, const struct rf_spec_nodes *nodes)
     return update->given ? rf_update_spec_write(update, nodes) : NULL;
 }
 
+static enum rf_status read_load(const struct rf_jnode *node, void *out,
+                                const struct rf_spec_nodes *nodes,
+                                struct rf_err *err)
+{
+    struct rf_load_spec *load = &((struct rf_spec *)out)->load;
+    const struct rf_jnode object = rf_jnode_get(node, "load");
+    load->given = object.value != NULL;
+    return load->given
+               ? rf_spec_fields_read(rf_load_fields, &object, load, nodes, err)
+               : RF_OK;
+}
+
+static json_t *write_load(const void *in, const struct rf_spec_nodes *nodes)
+{
+    const struct rf_load_spec *load = &((const struct rf_spec *)in)->load;
+    return load->given ? rf_spec_fields_write(rf_load_fields, load, nodes)
+                       : NULL;
+}
+
 static enum rf_status read_group(const struct rf_jnode *node, void *out,
                                  const struct rf_spec_nodes *nodes,
                                  struct rf_err *err)
@@ -425,6 +444,8 @@ const struct rf_spec_field rf_spec_fields[] = {
      .write = write_iterations, .schema = iterations_schema},
     {"yardstick", RF_SPEC_BOOL, RF_BEARS_ON_MEASURING, AT(yardstick),
      .standard = true},
+    {"load", RF_SPEC_OBJECT, RF_BEARS_ON_MEASURING, .keys = rf_load_fields,
+     .read = read_load, .write = write_load},
     {"bucket_bytes", RF_SPEC_U64, AT(bucket_bytes), .least = MIN_BUCKET_BYTES,
      .most = MAX_BUCKET_BYTES, .standard = UINT64_C(64) << 20},
     {"chunk_bytes", RF_SPEC_U64, AT(chunk_bytes), .most = MAX_BUCKET_BYTES},

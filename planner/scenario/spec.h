@@ -13,6 +13,7 @@
 #include "common/json.h"
 #include "planner/scenario/spec_side.h"
 #include "planner/scenario/spec_group.h"
+#include "planner/scenario/spec_load.h"
 #include "planner/scenario/spec_update.h"
 
 enum rf_mode { RF_COLOCATED, RF_DISAGGREGATED };
@@ -108,7 +109,8 @@ struct rf_spec {
     double ci_percent;       /* required precision of the medians; 0: none */
     uint32_t max_s;          /* of measuring, with ci_percent; 0: no limit */
     bool yardstick;          /* measured with every iteration */
-    uint64_t bucket_bytes;   /* limit of staging memory */
+    struct rf_load_spec load;
+    uint64_t bucket_bytes; /* limit of staging memory */
     uint64_t chunk_bytes; /* forwarding granularity; 0: chosen by the planner */
     struct rf_group_spec group;
     char *disk_folder; /* method disk; NULL otherwise */

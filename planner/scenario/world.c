@@ -467,3 +467,13 @@ bool rf_same_slot(const struct rf_world *world, uint32_t a, uint32_t b)
     return world->ranks[a].node == world->ranks[b].node &&
            world->ranks[a].slot == world->ranks[b].slot;
 }
+
+bool rf_world_loads(const struct rf_world *world,
+                    const struct rf_load_spec *load, uint32_t rank)
+{
+    const uint32_t *index = world->ranks[rank].index;
+    return load->given &&
+           (load->on == RF_LOAD_ON_ALL ||
+            index[load->on == RF_LOAD_ON_TRAIN ? RF_TRAIN : RF_INFER] !=
+                RF_NONE);
+}

@@ -71,6 +71,10 @@ struct rf_coord rf_coord_of(const struct rf_side_spec *side, uint32_t size,
 /* Whether two world ranks are on the same slot of the same node. */
 bool rf_same_slot(const struct rf_world *world, uint32_t a, uint32_t b);
 
+/* Whether the scenario's "load" runs on the rank. */
+bool rf_world_loads(const struct rf_world *world,
+                    const struct rf_load_spec *load, uint32_t rank);
+
 /* Sets `err` to "SIDE: …" with RF_ERR_CONFIG; the caller names the scenario. */
 enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
                              const char *fmt, ...) RF_PRINTF(3, 4);

@@ -28,10 +28,13 @@ record_everything() {
                 train: {tp: [2, 3], dp: 2, nodes: ["a"]},
                 infer: {tp: 4, nodes: ["b"]}, impossible: "skip",
                 yardstick: false, warmup: 0, iterations: 1},
+            {name: "loaded", mode: "disaggregated", train: {tp: 2},
+                infer: {tp: 2}, quantize: "fp8_tensor",
+                load: {memory_gbytes_per_s: "max"}, warmup: 0, iterations: 5},
             {name: "changes", method: "tcp", train: {tp: 2}, infer: {tp: 4},
                 warmup: 0, iterations: 2, yardstick: false,
                 update: {density: 0.1, restart_every: 2},
-                encoding: "auto+diff"}]}' \
+                encoding: "auto+diff", load: {memory_gbytes_per_s: 1}}]}' \
         <<<"$four_slots" >cluster.json
     coord_exits 0 cluster.json -o ok
     coord_exits 0 cluster.json -s quantized --repeat 2 -o repeated
@@ -67,6 +70,7 @@ any_keys='environment\.0\.(env|methods)|cluster\.model\.config|configuration\.va
 # Kinds of values that these runs do not have: what another machine, a method, a
 # failure or too few iterations would leave open.
 other_kinds='environment|probe|bind|candidates|errors|network|yardstick_ratio|'
+other_kinds+='(refit|load)_slowdown|'
 other_kinds+='plan|schedule|algbw_gbytes_per_s|(min|max|median)_ms|'
 other_kinds+='exit_code|finished_at|device|copies|repeats|underestimated'
 

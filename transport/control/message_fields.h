@@ -321,6 +321,9 @@
       "run, yardstick: when, on the sender's clock")                           \
     F(S, U32, trace, OPTIONAL, 1, RF_MSG_TRACE_MAX,                            \
       "run, yardstick: record what the rank does, this many events at most")   \
+    F(S, I64, load_ns, OPTIONAL, 0, RF_MSG_LONGEST_NS,                         \
+      "run: under the scenario's `load`, which is alone for so long from "     \
+      "`start_at_ns` on; the refit begins then")                               \
     F(S, BOOL, sources, OPTIONAL, 0, 0, "verify: the training side, too")      \
     F(S, TEXT, folder, OPTIONAL, 1, RF_MSG_TEXT_MAX,                           \
       "export: where the inference ranks write what they hold")                \
@@ -417,6 +420,14 @@
       "with an `encoding`: of these, to other nodes")                          \
     F(S, U64, link_received_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,              \
       "likewise, from other nodes")                                            \
+    F(S, I64, load_alone_ns, OPTIONAL, 0, RF_MSG_LONGEST_NS,                   \
+      "how long its load was alone; absent without one")                       \
+    F(S, U64, load_alone_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                 \
+      "that the load read in this time")                                       \
+    F(S, I64, load_ns, OPTIONAL, 0, RF_MSG_LONGEST_NS,                         \
+      "from the refit's start until all ranks had ended it")                   \
+    F(S, U64, load_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                       \
+      "that the load read in this time")                                       \
     F(S, BOOL, resync, OPTIONAL, 0, 0,                                         \
       "it held no weights that changes apply to, and got whole ones")
 

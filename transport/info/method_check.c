@@ -135,6 +135,19 @@ static enum rf_status check_overlap(const struct rf_method_info *info,
     return RF_OK;
 }
 
+/* Refuses a load that says nothing about what it stands for. */
+static enum rf_status check_load(const struct rf_method_info *info,
+                                 const struct rf_plan *plan, struct rf_err *err)
+{
+    return !plan->spec->load.given || info->memory != RF_DEVICE_MEMORY
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_CONFIG,
+                            "load: it reads host memory, but method %s has "
+                            "weights in GPU memory, where engines generate; "
+                            "take a method in host memory",
+                            info->name);
+}
+
 /* Refuses encodings of changes where nothing encodes them. */
 static enum rf_status check_encoding(const struct rf_method_info *info,
                                      const struct rf_plan *plan,
@@ -174,6 +187,7 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
     RF_THEN(status, rf_quantize_check(plan, NULL, err));
     RF_THEN(status, rf_update_check(plan, err));
     RF_THEN(status, check_encoding(info, plan, err));
+    RF_THEN(status, check_load(info, plan, err));
     RF_THEN(status, check_crossing(info, plan, node_names, err));
     return status;
 }

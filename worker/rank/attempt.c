@@ -296,28 +296,71 @@ static enum rf_status step_fill(struct rf_rank_attempt *attempt,
     return status;
 }
 
-/* Waits for the common start; *start_ns is then this rank's. */
-static enum rf_status wait_for_start(const struct rf_rank_attempt *attempt,
-                                     int64_t at_ns, int64_t *start_ns,
-                                     struct rf_err *err)
+/* Sleeps until then, or the abort; returns the time. */
+static int64_t sleep_until(const struct rf_rank_attempt *attempt, int64_t at_ns)
 {
     int64_t now = rf_now_ns();
-    *start_ns = now;
-    if (at_ns == RF_ABSENT_I64) {
-        return RF_OK;
-    }
-    if (at_ns > now + START_AHEAD_S * RF_NS_PER_S) {
-        return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "the start lies %" PRId64 " s ahead",
-                          (at_ns - now) / RF_NS_PER_S);
-    }
     while (now < at_ns && !atomic_load(attempt->env.abort)) {
         int64_t slice = now + 50 * RF_NS_PER_MS;
         rf_sleep_until_ns(RF_MIN(slice, at_ns));
         now = rf_now_ns();
     }
+    return now;
+}
+
+static uint64_t load_bytes(const struct rf_rank_attempt *attempt)
+{
+    return attempt->load != NULL ? rf_rank_load_bytes(attempt->load) : 0;
+}
+
+/* From `begun_ns` on loads are alone, also for ranks that have none. Returns
+ * when the refit begins. */
+static int64_t wait_for_load(struct rf_rank_attempt *attempt,
+                             const struct rf_msg_step *step, int64_t begun_ns)
+{
+    const uint64_t bytes = load_bytes(attempt);
+    const int64_t start_ns = sleep_until(attempt, begun_ns + step->load_ns);
+    attempt->loading.alone_ns = start_ns - begun_ns;
+    attempt->loading.before_bytes = load_bytes(attempt);
+    attempt->loading.alone_bytes = attempt->loading.before_bytes - bytes;
+    return start_ns;
+}
+
+/* Waits for the common start; *start_ns is then this rank's. */
+static enum rf_status wait_for_start(struct rf_rank_attempt *attempt,
+                                     const struct rf_msg_step *step,
+                                     int64_t *start_ns, struct rf_err *err)
+{
+    const int64_t at_ns = step->start_at_ns;
+    int64_t now = rf_now_ns();
     *start_ns = now;
+    if (at_ns != RF_ABSENT_I64) {
+        if (at_ns > now + START_AHEAD_S * RF_NS_PER_S) {
+            return rf_err_set(err, RF_ERR_PROTOCOL,
+                              "the start lies %" PRId64 " s ahead",
+                              (at_ns - now) / RF_NS_PER_S);
+        }
+        now = sleep_until(attempt, at_ns);
+    }
+    *start_ns = step->load_ns != RF_ABSENT_I64
+                    ? wait_for_load(attempt, step, now)
+                    : now;
     return RF_OK;
+}
+
+/* Loads go on until all ranks have ended the refit that began at `start_ns`. */
+static enum rf_status wait_for_ends(struct rf_rank_attempt *attempt,
+                                    int64_t start_ns, struct rf_err *err)
+{
+    const uint8_t mine = 0;
+    uint8_t *all = rf_xcalloc(attempt->task->world->n_ranks, sizeof(*all));
+    const enum rf_status status = rf_share_all(
+        &attempt->method_env, "ends of a refit", &mine, sizeof(mine), all, err);
+    attempt->loading.ns = rf_now_ns() - start_ns;
+    attempt->loading.bytes =
+        load_bytes(attempt) - attempt->loading.before_bytes;
+    free(all);
+    return status;
 }
 
 /* The events as numbers; see RF_TRACED_FIELDS. */
@@ -379,6 +422,10 @@ static void report_times(struct rf_rank_attempt *attempt,
         .device_ns = attempt->module != NULL ? times->device_ns : RF_ABSENT_I64,
         .quantize_ns = RF_ABSENT_I64,
         .amax_ns = RF_ABSENT_I64,
+        .load_alone_ns = RF_ABSENT_I64,
+        .load_alone_bytes = RF_ABSENT_U64,
+        .load_ns = RF_ABSENT_I64,
+        .load_bytes = RF_ABSENT_U64,
         .sent_bytes = times->sent_bytes,
         .received_bytes = times->received_bytes,
         .link_sent_bytes =
@@ -420,11 +467,12 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
     const bool first = rf_converts_meanwhile(attempt->plan);
     int64_t start_ns, moved_ns, end_ns, committed_ns = 0, quantized_ns = 0;
     int64_t amax_ns = 0;
+    const bool loaded = step->load_ns != RF_ABSENT_I64;
     enum rf_status status;
     if (attempt->delta != NULL) {
         rf_delta_codec_begin(attempt->delta, step->index + 2);
     }
-    status = wait_for_start(attempt, step->start_at_ns, &start_ns, err);
+    status = wait_for_start(attempt, step, &start_ns, err);
     if (status == RF_OK && first) {
         status = quantize_all(attempt, &quantized_ns, &amax_ns, err);
     }
@@ -434,12 +482,15 @@ static enum rf_status run_refit(struct rf_rank_attempt *attempt,
         rf_delta_codec_commit(attempt->delta);
         committed_ns = rf_now_ns() - moved_ns;
         moved_ns += committed_ns;
-        rf_delta_codec_took(attempt->delta, moved_ns - start_ns);
+        rf_delta_codec_took(attempt->delta, loaded ? 0 : moved_ns - start_ns);
     }
     if (status == RF_OK && !first) {
         status = quantize_all(attempt, &quantized_ns, &amax_ns, err);
     }
     end_ns = rf_now_ns();
+    if (status == RF_OK && loaded) {
+        status = wait_for_ends(attempt, start_ns, err);
+    }
     if (status != RF_OK) {
         return status;
     }
@@ -477,7 +528,7 @@ static enum rf_status run_yardstick(struct rf_rank_attempt *attempt,
     if (attempt->delta != NULL) {
         rf_delta_codec_hold(attempt->delta, 0);
     }
-    status = wait_for_start(attempt, step->start_at_ns, &start_ns, err);
+    status = wait_for_start(attempt, step, &start_ns, err);
     RF_THEN(status, move_bytes(attempt, attempt->yardstick.state, step, err));
     end_ns = rf_now_ns();
     if (status == RF_OK) {
@@ -517,8 +568,24 @@ static enum rf_status step_run(struct rf_rank_attempt *attempt,
                                const struct rf_msg_step *step,
                                struct rf_msg_answer *answer, struct rf_err *err)
 {
-    return run_recorded(attempt, run_refit, &attempt->method_env, step, answer,
-                        err);
+    struct rf_rank_load *load =
+        step->load_ns != RF_ABSENT_I64 ? attempt->load : NULL;
+    enum rf_status status = RF_OK;
+    if (load != NULL) {
+        status = rf_rank_load_start(load, err);
+    }
+    RF_THEN(status, run_recorded(attempt, run_refit, &attempt->method_env, step,
+                                 answer, err));
+    if (load != NULL) {
+        rf_rank_load_stop(load);
+    }
+    if (status == RF_OK && load != NULL) {
+        answer->ran->load_alone_ns = attempt->loading.alone_ns;
+        answer->ran->load_alone_bytes = attempt->loading.alone_bytes;
+        answer->ran->load_ns = attempt->loading.ns;
+        answer->ran->load_bytes = attempt->loading.bytes;
+    }
+    return status;
 }
 
 static enum rf_status step_yardstick(struct rf_rank_attempt *attempt,

@@ -5,6 +5,7 @@
 #include "transport/delta/delta_codec.h"
 #include "transport/method/module.h"
 #include "worker/rank/attempt.h"
+#include "worker/rank/rank_load.h"
 #include "worker/rank/rank_quantize.h"
 #include "worker/shared/start_task.h"
 
@@ -24,11 +25,17 @@ struct rf_rank_attempt {
         struct rf_method_env env;
         void *state;
     } yardstick;
-    void *ran;                   /* the state of the last iteration */
-    struct rf_quantize quantize; /* what this rank converts; may be empty */
-    struct rf_arena beside;      /* with "quantize": results, or at a sender its
+    void *ran;                 /* the state of the last iteration */
+    struct rf_rank_load *load; /* NULL: this rank has none */
+    struct {
+        int64_t alone_ns, ns;        /* alone, and beside the refit */
+        uint64_t alone_bytes, bytes; /* read then */
+        uint64_t before_bytes;       /* in all, when the refit began */
+    } loading;                       /* in the last refit under a load */
+    struct rf_quantize quantize;     /* what this rank converts; may be empty */
+    struct rf_arena beside; /* with "quantize": results, or at a sender its
                                     weights */
-    struct rf_arena shadow;      /* of the training arena; empty: not needed */
+    struct rf_arena shadow; /* of the training arena; empty: not needed */
     struct rf_delta_codec *delta; /* NULL: whole weights travel */
     struct rf_delta_zstd *zstd;   /* NULL: not needed */
     json_t *before,

@@ -551,6 +551,15 @@ describe_yardstick(const struct rf_rank_attempt *attempt)
     return out;
 }
 
+static enum rf_status make_load(struct rf_rank_attempt *attempt,
+                                struct rf_err *err)
+{
+    const struct rf_load_spec *load = &attempt->plan->spec->load;
+    return rf_world_loads(attempt->task->world, load, attempt->env.rank)
+               ? rf_rank_load_create(load, &attempt->load, err)
+               : RF_OK;
+}
+
 static char *copy_if_any(const char *text)
 {
     return text[0] != '\0' ? rf_xstrdup(text) : NULL;
@@ -626,6 +635,7 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
     }
     RF_THEN(status, open_yardstick(attempt, err));
     connected_ns = rf_now_ns();
+    RF_THEN(status, make_load(attempt, err));
     if (status != RF_OK) {
         return status;
     }
@@ -659,6 +669,7 @@ void rf_rank_attempt_release(struct rf_rank_attempt *attempt)
     if (attempt->shadow.base != NULL) {
         attempt->memory->free(&attempt->shadow);
     }
+    rf_rank_load_destroy(attempt->load);
     rf_delta_codec_destroy(attempt->delta);
     rf_delta_zstd_close(attempt->zstd);
     json_decref(attempt->before);
@@ -670,6 +681,7 @@ void rf_rank_attempt_release(struct rf_rank_attempt *attempt)
     rf_schedule_destroy(attempt->schedule);
     rf_plan_destroy(attempt->plan);
     rf_start_task_destroy(attempt->task);
+    attempt->load = NULL;
     attempt->delta = NULL;
     attempt->zstd = NULL;
     attempt->before = attempt->after = NULL;

@@ -34,6 +34,7 @@ struct node {
     uint64_t memory;
     struct rf_msg_memory_limit limits[3];
     size_t n_limits;
+    uint32_t cpus; /* 0: it does not say */
 };
 
 static struct rf_msg_gpu *make_gpus(size_t n)
@@ -56,6 +57,7 @@ static void add(uint32_t at, struct node node)
     hello.methods.n = 1;
     hello.boot_id = rf_xstrdup(node.boot_id);
     hello.memory_available_bytes = node.memory;
+    hello.cpus = node.cpus > 0 ? node.cpus : RF_ABSENT_U32;
     hello.n_memory_limits = node.n_limits;
     hello.memory_limits =
         rf_xcalloc(node.n_limits + 1, sizeof(*hello.memory_limits));
@@ -139,6 +141,25 @@ TEST(test_preflight_without_gpus_names_the_key_that_asks_for_them)
     ck_assert_str_eq(err.text,
                      "method ucx-cuda cannot be used on a: no driver; method "
                      "ucx needs no GPU");
+    destroy();
+}
+
+TEST(test_preflight_refuses_a_load_on_more_cores_than_a_node_has)
+{
+    create(", \"load\": {\"memory_gbytes_per_s\": \"max\", \"cores\": 3}");
+    add(LAB_A, (struct node){.method = "host", .boot_id = "x", .memory = LOTS});
+    add(LAB_B,
+        (struct node){
+            .method = "host", .boot_id = "y", .memory = LOTS, .cpus = 3});
+    ck_assert_int_eq(check(), RF_OK); /* the first has not said */
+    destroy();
+    create(", \"load\": {\"memory_gbytes_per_s\": \"max\", \"cores\": 3}");
+    add(LAB_A, (struct node){.method = "host", .boot_id = "x", .memory = LOTS});
+    add(LAB_B,
+        (struct node){
+            .method = "host", .boot_id = "y", .memory = LOTS, .cpus = 2});
+    assert_fails(check(), RF_ERR_UNSUPPORTED, err,
+                 "3 cores for each rank, but b has 2 processors");
     destroy();
 }
 

@@ -75,6 +75,17 @@ TEST(test_flags_find_wide_intervals_without_ci_percent)
     }
 }
 
+LOOP_TEST(test_flags_find_slowdowns_that_are_not_known, 2)
+{
+    static const char *const keys[] = {"refit_slowdown", "load_slowdown"};
+    json_t *record = record_of(calm, 0, 2), *one;
+    size_t i;
+    json_array_foreach (json_object_get(record, "iterations"), i, one) {
+        json_object_set_new(one, keys[_i], json_real(i % 2 == 0 ? 1.1 : 1.5));
+    }
+    ck_assert_str_eq(flags_of(record), "wide_interval unstable ");
+}
+
 /* Of the record itself, or of one of its repeats, though all together hold. */
 TEST(test_flags_have_a_bound_that_was_beaten)
 {

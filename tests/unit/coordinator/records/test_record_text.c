@@ -69,6 +69,15 @@ static json_t *objects(const struct rf_iteration_rank *ranks, size_t n)
         json_object_set_new(out, "sent_bytes", json_integer(k->sent_bytes));
         json_object_set_new(out, "received_bytes",
                             json_integer(k->received_bytes));
+        if (k->load_alone_ns != RF_ITERATION_RANK_ABSENT) {
+            json_object_set_new(out, "load_alone_ms",
+                                json_real((double)k->load_alone_ns / 1e6));
+            json_object_set_new(out, "load_alone_bytes",
+                                json_integer(k->load_alone_bytes));
+            json_object_set_new(out, "load_ms",
+                                json_real((double)k->load_ns / 1e6));
+            json_object_set_new(out, "load_bytes", json_integer(k->load_bytes));
+        }
         json_array_append_new(list, out);
     }
     return list;
@@ -119,9 +128,11 @@ TEST(test_record_text_of_other_values_is_that_of_jansson)
 TEST(test_iteration_ranks_have_the_figures_of_their_fields)
 {
     const struct rf_iteration_rank ranks[2] = {
-        {90, 10, 20, 30, 5, 25, 80, 15, 2, 7, 1000, 2000},
+        {90, 10, 20, 30, 5, 25, 80, 15, 2, 7, 1000, 2000, 60, 3000, 70, 4000},
         {91, 11, 21, 31, 6, 22, RF_ITERATION_RANK_ABSENT,
-         RF_ITERATION_RANK_ABSENT, RF_ITERATION_RANK_ABSENT, 8, 1001, 2001}};
+         RF_ITERATION_RANK_ABSENT, RF_ITERATION_RANK_ABSENT, 8, 1001, 2001,
+         RF_ITERATION_RANK_ABSENT, RF_ITERATION_RANK_ABSENT,
+         RF_ITERATION_RANK_ABSENT, RF_ITERATION_RANK_ABSENT}};
     json_auto_t *made, *read;
     size_t n = 0;
     made = rf_iteration_ranks_json(ranks, 2);

@@ -149,7 +149,8 @@ TEST(test_report_keeps_its_headline_on_a_narrow_terminal)
     line = strchr(text, '\n'); /* ends the head */
     ck_assert_ptr_nonnull(line);
     *line = '\0';
-    assert_says(text, "median ms      vs contiguous");
+    assert_says(text,
+                "median ms  refit slowdown  load slowdown      vs contiguous");
     for (size_t i = 0; i < RF_ARRAY_SIZE(gone); i++) {
         ck_assert_msg(strstr(text, gone[i]) == NULL, "%s: %s", gone[i], text);
     }

@@ -70,6 +70,22 @@ TEST(test_answers_end_after_they_start)
                  err, "end_ns (-6)");
 }
 
+TEST(test_answers_of_a_refit_under_load_say_what_the_load_read)
+{
+    struct rf_msg_ran ran = {.load_alone_ns = RF_ABSENT_I64,
+                             .load_ns = RF_ABSENT_I64};
+    const struct rf_msg_answer answer = {.rank = 1, .ran = &ran};
+    AUTO(attempt_lab)
+    loaded =
+        attempt_lab_create(", \"load\": {\"memory_gbytes_per_s\": \"max\"}");
+    assert_ok(rf_answers_ran(loaded.attempt, &answer, &err), err);
+    loaded.attempt->under_load = true;
+    assert_fails(rf_answers_ran(loaded.attempt, &answer, &err), RF_ERR_PROTOCOL,
+                 err, "its answer has no \"load_ns\"");
+    ran.load_alone_ns = ran.load_ns = 1;
+    assert_ok(rf_answers_ran(loaded.attempt, &answer, &err), err);
+}
+
 TEST(test_answers_trace_what_lies_in_the_window)
 {
     static const struct {

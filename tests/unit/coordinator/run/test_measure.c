@@ -81,13 +81,22 @@ static void answer_yardstick(void)
 
 /* Every rank takes that long, from the iteration's number in seconds on. */
 static int64_t refit_ns;
+/* The rates of loads beside refits, in turn: the whole, half of it, … */
+static uint32_t load_steps = 1;
 
 static void answer_run(void)
 {
-    int64_t start = rf_run_measure_iteration(measure) * RF_NS_PER_S;
+    const uint32_t iteration = rf_run_measure_iteration(measure);
+    int64_t start = iteration * RF_NS_PER_S;
     for (uint32_t r = 0; r < LAB_RANKS; r++) {
         struct rf_msg_ran ran = {
             .ns = refit_ns, .start_ns = start, .end_ns = start + refit_ns};
+        if (lab.attempt->under_load) {
+            ran.load_alone_ns = ran.load_ns = refit_ns;
+            ran.load_alone_bytes = UINT64_C(1) << 30;
+            ran.load_bytes =
+                ran.load_alone_bytes / (1 + iteration % load_steps);
+        }
         const struct rf_msg_answer answer = {.rank = r, .ran = &ran};
         ck_assert_int_eq(
             rf_run_measure_take(measure, RUN_RUNNING, &answer, NULL), RF_OK);
@@ -250,6 +259,97 @@ TEST(test_measure_has_a_yardstick_beside_each_iteration)
                             1e-9);
     ck_assert_double_eq_tol(lab.attempt->yardstick.out_gbytes_per_s[0],
                             1.2 / LAB_RANKS, 1e-9);
+    teardown();
+}
+
+#define LOAD ", \"load\": {\"memory_gbytes_per_s\": \"max\"}"
+
+/* The refits of all iterations, "-" without the load and "L" under it, and the
+ * yardsticks, "y". */
+static const char *parts_of(bool yardsticks, const char *more)
+{
+    static char parts[64];
+    size_t n = 0;
+    create(more);
+    if (yardsticks) {
+        answer_prepare();
+    }
+    refit_ns = 21 * RF_NS_PER_MS;
+    for (enum rf_state state = RUN_PREPARING; state != RUN_CLOSING;
+         state = pass(state, NULL)) {
+        struct rf_msg_step step;
+        rf_schema_init(&rf_msg_step_schema, &step);
+        rf_run_measure_ask(measure, state, &step);
+        if (state == RUN_RUNNING) {
+            parts[n++] = step.load_ns == RF_ABSENT_I64 ? '-' : 'L';
+            /* alone for as long as the last refit without it took */
+            ck_assert(step.load_ns == RF_ABSENT_I64 ||
+                      step.load_ns == refit_ns);
+        } else if (state == RUN_YARDSTICK) {
+            ck_assert_int_eq(step.load_ns, RF_ABSENT_I64);
+            parts[n++] = 'y';
+        }
+        ck_assert_uint_lt(n, sizeof(parts));
+        rf_schema_free(&rf_msg_step_schema, &step);
+    }
+    parts[n] = '\0';
+    return parts;
+}
+
+TEST(test_measure_has_each_refit_without_and_under_load_in_turn)
+{
+    ck_assert_str_eq(parts_of(false, LOAD), "-LL--L");
+    ck_assert_uint_eq(lab.attempt->n_iterations, 3);
+    ck_assert_uint_eq(lab.attempt->verified, 2);
+    ck_assert_uint_eq(lab.attempt->checked_bytes,
+                      2 * lab.scenario->plan->totals.bytes_total);
+    for (uint32_t i = 0; i < 3; i++) {
+        ck_assert_ptr_nonnull(lab.attempt->iterations[i].loaded);
+    }
+    teardown();
+    ck_assert_str_eq(parts_of(true, LOAD), "-yLLy--yL");
+    teardown();
+    ck_assert_str_eq(parts_of(false, LOAD ", \"method\": \"null\""), "-LL--L");
+    teardown();
+}
+
+TEST(test_measure_traces_no_refit_under_load)
+{
+    create(LOAD);
+    refit_ns = RF_NS_PER_MS;
+    rf_run_measure_trace(measure);
+    ck_assert_str_eq(way(NULL), "prepare probe fill run verify fill run verify "
+                                "fill run verify fill run verify fill run "
+                                "verify fill run verify fill run verify probe "
+                                "close ");
+    ck_assert_uint_eq(lab.attempt->n_iterations, 3);
+    ck_assert_ptr_nonnull(lab.attempt->traced_refit.samples);
+    teardown();
+}
+
+TEST(test_measure_gives_a_refit_under_load_the_time_that_the_load_is_alone)
+{
+    create(LOAD ", \"timeout_s\": 5");
+    refit_ns = 7 * RF_NS_PER_S;
+    for (enum rf_state state = RUN_PREPARING;
+         state != RUN_RUNNING || !lab.attempt->under_load;
+         state = pass(state, NULL)) {
+    }
+    ck_assert_int_eq(rf_run_measure_enter(measure, RUN_RUNNING), 5 + 7 + 1);
+    teardown();
+}
+
+/* The first judgement is of six iterations: the load is slowed twice as much in
+ * half of them. */
+LOOP_TEST(test_measure_goes_on_while_a_slowdown_is_not_known, 2)
+{
+    const bool steady = _i == 0;
+    create_until("{\"min\": 5, \"max\": 8, \"ci_percent\": 2}", LOAD);
+    refit_ns = RF_NS_PER_MS;
+    load_steps = steady ? 1 : 2;
+    (void)way(NULL);
+    ck_assert_str_eq(lab.attempt->ended_by, steady ? "ci" : "max");
+    ck_assert_uint_eq(lab.attempt->n_iterations, steady ? 6 : 9);
     teardown();
 }
 

@@ -273,6 +273,61 @@ TEST(test_results_have_the_yardstick_of_each_iteration)
                             3, 1e-9);
 }
 
+/* The same refits under load: 1.5, 2 and 2.5 times as long, while the load of
+ * rank 1 is slowed by 2, 4 and 5. Other figures are those without it. */
+TEST(test_results_have_the_refit_under_load_of_each_iteration)
+{
+    static const int64_t slowed[] = {2, 4, 5};
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    json_auto_t *record;
+    const json_t *list, *ranks;
+    for (size_t i = 0; i < 3; i++) {
+        struct rf_iteration *of = &attempt->iterations[1 + i];
+        of->loaded = rf_xcalloc(4, sizeof(*of->loaded));
+        for (uint32_t r = 0; r < 4; r++) {
+            of->loaded[r] = of->ranks[r];
+            of->loaded[r].ns = of->ranks[3].ns * (int64_t)(3 + i) / 2;
+            of->loaded[r].load_alone_ns = RF_ABSENT_I64;
+        }
+        of->loaded[1].load_alone_ns = of->loaded[1].ns;
+        of->loaded[1].load_alone_bytes = 20 * (uint64_t)of->loaded[1].ns;
+        of->loaded[1].load_ns = of->loaded[1].ns;
+        of->loaded[1].load_bytes =
+            20 * (uint64_t)(of->loaded[1].ns / slowed[i]);
+    }
+    record = record_of(attempt);
+    list = json_object_get(record, "iterations");
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *one = json_array_get(list, i);
+        ck_assert_double_eq_tol(number(one, NULL, "refit_ms"), 14 + (double)i,
+                                1e-9);
+        ck_assert_double_eq_tol(number(one, NULL, "loaded_ms"),
+                                (14 + (double)i) * (3 + (double)i) / 2, 1e-9);
+        ck_assert_double_eq_tol(number(one, NULL, "load_alone_gbytes_per_s"),
+                                20, 1e-6);
+        ck_assert_double_eq_tol(number(one, NULL, "load_slowdown"),
+                                (double)slowed[i], 1e-6);
+        ranks = json_object_get(one, "loaded_ranks");
+        ck_assert_uint_eq(json_array_size(ranks), 4);
+        ck_assert_ptr_null(
+            json_object_get(json_array_get(ranks, 0), "load_bytes"));
+        ck_assert_double_eq_tol(
+            number(json_array_get(ranks, 1), NULL, "load_alone_bytes"),
+            20e6 * number(one, NULL, "loaded_ms"), 1);
+    }
+    ck_assert_double_eq_tol(number(record, "summary", "median_ms"), 15, 1e-9);
+    ck_assert_double_eq_tol(number(record, "summary.load", "median_ms"), 30,
+                            1e-9);
+    ck_assert_double_eq_tol(
+        number(record, "summary.load.refit_slowdown", "median"), 2, 1e-9);
+    ck_assert_double_eq_tol(
+        number(record, "summary.load.load_slowdown", "median"), 4, 1e-6);
+    ck_assert_double_eq_tol(
+        number(record, "summary.load.load_slowdown", "count"), 3, 1e-9);
+    ck_assert_double_eq_tol(number(record, "summary.load", "gbytes_per_s"), 5,
+                            1e-6);
+}
+
 /* Nothing is faster than a bound. */
 TEST(test_results_know_a_bound_that_was_beaten)
 {

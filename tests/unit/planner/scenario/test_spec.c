@@ -65,6 +65,25 @@ LOOP_TEST(test_spec_has_a_format_of_inference, 5)
     }
 }
 
+TEST(test_spec_load_is_on_one_core_of_the_inference_side)
+{
+    AUTO(rf_spec) *none = quoted_spec("'train': {}, 'infer': {}");
+    AUTO(rf_spec) *most = quoted_spec("'train': {}, 'infer': {}, 'load': "
+                                      "{'memory_gbytes_per_s': 'max'}");
+    AUTO(rf_spec) *paced =
+        quoted_spec("'train': {}, 'infer': {}, 'load': {'memory_gbytes_per_s': "
+                    "2.5, 'on': 'all', 'cores': 3}");
+    json_auto_t *written = rf_spec_to_json(none, NULL);
+    ck_assert(!none->load.given && most->load.given);
+    ck_assert_ptr_null(json_object_get(written, "load"));
+    ck_assert_double_eq(most->load.memory_gbytes_per_s, 0);
+    ck_assert_int_eq(most->load.on, RF_LOAD_ON_INFER);
+    ck_assert_uint_eq(most->load.cores, 1);
+    ck_assert_double_eq(paced->load.memory_gbytes_per_s, 2.5);
+    ck_assert_int_eq(paced->load.on, RF_LOAD_ON_ALL);
+    ck_assert_uint_eq(paced->load.cores, 3);
+}
+
 LOOP_TEST(test_spec_mode_synonyms, 5)
 {
     static const struct {
@@ -223,6 +242,9 @@ static const struct {
     {"'train': {}, 'infer': {}, 'group': 'rdt', 'quantize': {'format': "
      "'mxfp8', 'at': 'sender', 'overlap': true}"},
     {"'train': {'pp': 2, 'vpp': 2, 'pp_layers': [1, 2, 3, 0]}, 'infer': {}"},
+    {"'train': {}, 'infer': {}, 'load': {'memory_gbytes_per_s': 'max'}"},
+    {"'train': {}, 'infer': {}, 'load': {'memory_gbytes_per_s': 0.5, 'on': "
+     "'train', 'cores': 8}"},
 };
 
 LOOP_TEST(test_spec_round_trips, RF_ARRAY_SIZE(whole))
@@ -300,6 +322,16 @@ static const struct {
     {SIDES ", 'modes': 1", "did you mean \"mode\"?"},
     {SIDES ", 'mode': 'both'", "$.mode: must be one of \"colocated\""},
     {SIDES ", 'mode': 'both'", ", not \"both\""},
+    {SIDES ", 'load': {}", "$.load: \"memory_gbytes_per_s\" is missing"},
+    {SIDES ", 'load': {'memory_gbytes_per_s': 0}",
+     "$.load.memory_gbytes_per_s: must be a number from 0.01 to 1000000, or "
+     "\"max\""},
+    {SIDES ", 'load': {'memory_gbytes_per_s': -5}", "a number from 0.01 to"},
+    {SIDES ", 'load': {'memory_gbytes_per_s': 'all'}", "or \"max\""},
+    {SIDES ", 'load': {'memory_gbytes_per_s': 'max', 'cores': 0}",
+     "$.load.cores: "},
+    {SIDES ", 'load': {'memory_gbytes_per_s': 'max', 'on': 'both'}",
+     "$.load.on: must be one of \"infer\", \"train\", \"all\""},
     {SIDES ", 'quantize': 'fp8'", "$.quantize: must be one of \"fp8_tensor\""},
     {SIDES ", 'quantize': {}", "\"format\" is missing"},
     {SIDES ", 'quantize': {'format': 'mxfp4'}", "did you mean \"mxfp8\"?"},

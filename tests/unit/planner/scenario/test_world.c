@@ -398,3 +398,29 @@ TEST(test_world_of_sixteen_thousand_ranks)
     ck_assert_uint_eq(spec->train.dp, 256);
     ck_assert_uint_eq(world->edp[RF_TRAIN], 32);
 }
+
+/* Two ranks train, two others infer. */
+LOOP_TEST(test_world_has_a_load_on_the_ranks_of_its_side, 4)
+{
+    static const struct {
+        const char *load;
+        bool on[4];
+    } cases[] = {
+        {"", {false, false, false, false}},
+        {", 'load': {'memory_gbytes_per_s': 1}", {false, false, true, true}},
+        {", 'load': {'memory_gbytes_per_s': 1, 'on': 'train'}",
+         {true, true, false, false}},
+        {", 'load': {'memory_gbytes_per_s': 1, 'on': 'all'}",
+         {true, true, true, true}}};
+    const uint32_t slots[] = {4};
+    AUTO(rf_spec) *spec = quoted_spec("'mode': 'disaggregated', 'train': "
+                                      "{'tp': 2}, 'infer': {'tp': 2}%s",
+                                      cases[_i].load);
+    AUTO(rf_world) *world = NULL;
+    struct rf_err err;
+    assert_ok(rf_world_place(spec, slots, 1, &world, &err), err);
+    for (uint32_t r = 0; r < 4; r++) {
+        ck_assert_int_eq(rf_world_loads(world, &spec->load, r),
+                         cases[_i].on[r]);
+    }
+}

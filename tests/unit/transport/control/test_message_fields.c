@@ -82,8 +82,8 @@ static const struct {
      "{\"rank\": 5}, \"print\": {\"rank\": 6, \"bytes\": 7}}}"},
     {RF_MSG_STEP,
      "{\"attempt\": 1, \"seq\": 2, \"step\": \"probe\", \"timeout_s\": 1.5, "
-     "\"index\": 3, \"start_at_ns\": -4, \"sources\": true, \"kind\": "
-     "\"link\", \"bytes\": 5, \"links\": [{\"from\": 6, "
+     "\"index\": 3, \"start_at_ns\": -4, \"load_ns\": 5, \"sources\": "
+     "true, \"kind\": \"link\", \"bytes\": 5, \"links\": [{\"from\": 6, "
      "\"to\": 7, \"bytes\": 8}]}"},
     {RF_MSG_DONE,
      "{\"attempt\": 1, \"seq\": 2, \"ok\": true, "
@@ -100,7 +100,10 @@ static const struct {
      "\"wire_ns\": 5, \"unpack_ns\": 6, \"sync_ns\": 7, \"device_ns\": 8, "
      "\"quantize_ns\": 2, \"amax_ns\": 1, \"sent_bytes\": 8, "
      "\"received_bytes\": 9, \"link_sent_bytes\": 6, "
-     "\"link_received_bytes\": 7, \"resync\": true}, \"verified\": "
+     "\"link_received_bytes\": 7, \"load_alone_ns\": 10, "
+     "\"load_alone_bytes\": 11, \"load_ns\": 13, \"load_bytes\": 12, "
+     "\"resync\": true}, "
+     "\"verified\": "
      "{\"checked_bytes\": 1, "
      "\"quantized_bytes\": 2, \"mismatched_bytes\": 3, \"first\": {\"side\": "
      "\"infer\", \"tensor\": \"t\", \"index\": [1, 2], \"expected\": \"0a\", "

@@ -9,7 +9,7 @@
 #define ROW RF_DIM_TENSOR
 
 /* What ops need of a matrix. */
-struct need {
+struct rows_needed {
     uint32_t group;      /* RF_NO_GROUP: nothing */
     uint64_t first, end; /* rows */
 };
@@ -18,7 +18,7 @@ struct finding {
     const struct rf_plan *plan;
     const struct rf_quantize *what;
     uint32_t *order; /* matrices by tensor */
-    struct need *needs;
+    struct rows_needed *needs;
 };
 
 /* Part `k` of a matrix. */
@@ -77,7 +77,7 @@ static void add_sent(struct finding *finding, uint32_t matrix, uint32_t k,
     const uint64_t rows = finding->plan->converted->format->parts[k].rows;
     const struct rf_box *all = &finding->what->matrices[matrix].box;
     const struct rf_piece *part = part_of(finding, matrix, k);
-    struct need *need = &finding->needs[matrix];
+    struct rows_needed *need = &finding->needs[matrix];
     struct rf_box sent;
     if (!rf_box_intersect(&part->box, &op->box, &sent) ||
         rf_piece_offset(part, sent.start) !=
@@ -101,7 +101,7 @@ static void add_arrived(struct finding *finding, uint32_t matrix,
     const struct rf_box *all = &finding->what->matrices[matrix].box;
     struct rf_box arrived;
     if (rf_box_intersect(all, box, &arrived)) {
-        finding->needs[matrix] = (struct need){
+        finding->needs[matrix] = (struct rows_needed){
             RF_MIN(finding->needs[matrix].group, group), 0, all->extent[ROW]};
     }
 }
@@ -168,7 +168,7 @@ static struct rf_conversion *list_needs(const struct finding *finding,
         rf_xcalloc(3 * finding->what->n, sizeof(*list));
     *n = 0;
     for (uint32_t m = 0; m < finding->what->n; m++) {
-        const struct need *need = &finding->needs[m];
+        const struct rows_needed *need = &finding->needs[m];
         const uint64_t rows = finding->what->matrices[m].box.extent[ROW];
         /* The scale of a tensor needs no row, but comes with some. */
         uint64_t first = RF_MIN(need->first, need->end);
@@ -201,7 +201,7 @@ struct rf_conversion *rf_conversions_make(const struct rf_plan *plan,
     for (uint32_t m = 0; m < what->n; m++) {
         finding.order[m] = m;
         finding.needs[m] =
-            (struct need){.group = RF_NO_GROUP, .first = UINT64_MAX};
+            (struct rows_needed){.group = RF_NO_GROUP, .first = UINT64_MAX};
     }
     qsort_r(finding.order, what->n, sizeof(*finding.order), compare_tensors,
             &finding);

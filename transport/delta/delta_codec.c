@@ -126,22 +126,22 @@ static bool next_run(struct run_parts *runs, struct run_part *out)
 
 /* Runs of which each begins where the one before ends at the source are one
  * span; its dst is that of the first. */
-struct spans {
+struct source_spans {
     struct run_parts runs;
     struct run_part next;
     bool more;
 };
 
-static struct spans spans_of(const struct rf_copy_shape *shape, uint64_t first,
-                             uint64_t items)
+static struct source_spans spans_of(const struct rf_copy_shape *shape,
+                                    uint64_t first, uint64_t items)
 {
-    struct spans spans = {.runs = runs_of(shape, first, items)};
+    struct source_spans spans = {.runs = runs_of(shape, first, items)};
     spans.more = next_run(&spans.runs, &spans.next);
     return spans;
 }
 
 /* False after the last one. */
-static bool next_span(struct spans *spans, struct run_part *out)
+static bool next_span(struct source_spans *spans, struct run_part *out)
 {
     if (!spans->more) {
         return false;
@@ -165,7 +165,7 @@ static uint32_t find_changes(struct rf_delta_codec *codec,
 {
     const uint32_t width = coder->width;
     const bool diff = codec->way.diff && width == 2;
-    struct spans spans =
+    struct source_spans spans =
         spans_of(&coder->shape, first, (uint64_t)n * coder->width);
     struct run_part run;
     uint32_t found = 0, done = 0;
@@ -223,7 +223,7 @@ static size_t encode_whole(const struct rf_coder *coder, uint64_t first,
                            uint8_t *out)
 {
     const size_t bytes = encode_dense(coder, first, count, src, room, out);
-    struct spans spans =
+    struct source_spans spans =
         spans_of(&coder->shape, first, (uint64_t)*count * coder->width);
     struct run_part run;
     while (next_span(&spans, &run)) {
@@ -371,7 +371,7 @@ static void note_served(const struct rf_coder *coder, uint64_t first,
                         uint32_t count, const uint8_t *src)
 {
     struct rf_delta_codec *codec = codec_of(coder);
-    struct spans spans =
+    struct source_spans spans =
         spans_of(&coder->shape, first, (uint64_t)count * coder->width);
     struct run_part run;
     while (next_span(&spans, &run)) {

@@ -13,8 +13,9 @@
 #define MOST 1e18
 #define LEAST 1e-60
 
-/* PLAIN: for programs only. SHOWN: for people too; RARE: where a result has it.
- * VARIES: in no table; dropped before records are compared. */
+/* PLAIN: for programs only. SHOWN: for people too. RARE: where a result has it,
+ * for people if it has a head. VARIES: in no table; dropped before records are
+ * compared. */
 #define PLAIN(object, key, kind, column)                                       \
     {                                                                          \
         object, key, RF_RESULT_##kind, column, NULL, 0, false, false           \
@@ -65,18 +66,22 @@ const struct rf_result_field rf_result_fields[] = {
     PLAIN("summary", "drift_percent", PERCENT, "drift_percent"),
     SHOWN("summary", "algbw_gbytes_per_s", GBYTES_PER_S, "algbw_gbytes_per_s",
           ">GB/s", 9),
-    PLAIN("summary.load", "median_ms", MS, "loaded_ms"),
+    RARE("summary.load", "median_ms", MS, "loaded_ms", NULL),
     RARE("summary.load.refit_slowdown", "median", RATIO, "refit_slowdown",
          ">refit slowdown"),
-    PLAIN("summary.load.refit_slowdown", "low", RATIO, "refit_slowdown_low"),
-    PLAIN("summary.load.refit_slowdown", "high", RATIO, "refit_slowdown_high"),
-    PLAIN("summary.load", "gbytes_per_s", GBYTES_PER_S, "load_gbytes_per_s"),
-    PLAIN("summary.load", "alone_gbytes_per_s", GBYTES_PER_S,
-          "load_alone_gbytes_per_s"),
+    RARE("summary.load.refit_slowdown", "low", RATIO, "refit_slowdown_low",
+         NULL),
+    RARE("summary.load.refit_slowdown", "high", RATIO, "refit_slowdown_high",
+         NULL),
+    RARE("summary.load", "gbytes_per_s", GBYTES_PER_S, "load_gbytes_per_s",
+         NULL),
+    RARE("summary.load", "alone_gbytes_per_s", GBYTES_PER_S,
+         "load_alone_gbytes_per_s", NULL),
     RARE("summary.load.load_slowdown", "median", RATIO, "load_slowdown",
          ">load slowdown"),
-    PLAIN("summary.load.load_slowdown", "low", RATIO, "load_slowdown_low"),
-    PLAIN("summary.load.load_slowdown", "high", RATIO, "load_slowdown_high"),
+    RARE("summary.load.load_slowdown", "low", RATIO, "load_slowdown_low", NULL),
+    RARE("summary.load.load_slowdown", "high", RATIO, "load_slowdown_high",
+         NULL),
     SHOWN("bound", "ms", MS, "bound_ms", ">bound ms (best)", 3),
     PLAIN("bound", "resource", TEXT, "bound_resource"),
     PLAIN("bound", "valid", TRUTH, "bound_valid"),

@@ -233,7 +233,7 @@ void rf_report_table_end(struct rf_table *table, enum rf_report_form form)
 {
     const struct rf_result_field *f = rf_result_fields;
     for (; f->key != NULL; f++) {
-        if (form != RF_REPORT_CSV && f->rare) {
+        if (form != RF_REPORT_CSV && f->rare && f->head != NULL) {
             rf_table_omit_unmeasured(table, f->head + (f->head[0] == '>'));
         }
     }

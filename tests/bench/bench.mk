@@ -96,7 +96,7 @@ bench: ## refits, links, launching beside Open MPI, Gloo, iperf3, ssh
 	tests/bench/bench-all $(BUILD)
 
 .PHONY: bench-engines
-bench-engines: ## groups and conversions over a shaped link, with limits; needs root
+bench-engines: ## groups and conversions over a shaped link; needs root
 	$(call needs,build test,all $(BUILD)/bench-ratios)
 	tests/bench/bench-engines $(BUILD)
 

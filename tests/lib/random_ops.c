@@ -209,6 +209,7 @@ void random_ops_make(const struct random_ops_options *options,
     out->spec.serialize = options->serialize;
     out->plan.world = &out->world;
     out->plan.spec = &out->spec;
+    out->plan.weights = &out->plan;
     for (uint32_t i = 0; i < options->n_steps; i++) {
         uint64_t kind = draw(&maker, 6);
         maker.task++;

@@ -366,7 +366,7 @@ TEST(test_results_resume_without_nodes_forgets_nothing)
 TEST(test_results_resume_of_some_keeps_the_others)
 {
     static const char *const globs[] = {"two"};
-    char line[1024];
+    char line[4096];
     AUTO_FREE char *in = unfinished_run(), *csv;
     struct rf_results *results;
     struct rf_attempt *attempt;

@@ -59,7 +59,9 @@ static bool sum_keys(const char *path, const char *const *keys, size_t n,
         }
     }
     fclose(file);
-    *out = found > 0 ? sum : *out;
+    if (found > 0) {
+        *out = sum;
+    }
     return found > 0;
 }
 

@@ -244,7 +244,10 @@ bool rf_load_effect_of(const struct rf_iteration *iteration, uint32_t n_ranks,
 {
     const struct rf_msg_ran *ranks = iteration->loaded;
     *out = (struct rf_load_effect){0};
-    for (uint32_t r = 0; ranks != NULL && r < n_ranks; r++) {
+    if (ranks == NULL) {
+        return false;
+    }
+    for (uint32_t r = 0; r < n_ranks; r++) {
         if (ranks[r].load_alone_ns > 0) { /* and not absent */
             out->gbytes_per_s +=
                 load_rate(ranks[r].load_bytes, ranks[r].load_ns);

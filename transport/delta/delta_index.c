@@ -302,6 +302,7 @@ void rf_delta_index_served(struct rf_delta_index *index, const void *at,
                            uint64_t bytes, struct rf_delta_found found)
 {
     const bool knows = found.at != NULL;
+    found.n = knows ? found.n : 0;
     (void)skip(&found, found.base);
     for (struct piece_part part = {0}; next_part(index, at, bytes, &part);) {
         const uint32_t units = part.bytes / index->unit;

@@ -47,7 +47,7 @@ bool rf_delta_index_has_old(const struct rf_delta_index *index, const void *at,
                             uint64_t bytes);
 /* Positions, in units, that rf_delta_index_find() has written. */
 struct rf_delta_found {
-    const uint16_t *at; /* NULL: not known; n is 0 */
+    const uint16_t *at; /* NULL: not known */
     uint32_t n;
     uint32_t base; /* the position of the first unit asked for */
 };

@@ -555,8 +555,15 @@ static enum rf_status make_load(struct rf_rank_attempt *attempt,
                                 struct rf_err *err)
 {
     const struct rf_load_spec *load = &attempt->plan->spec->load;
-    return rf_world_loads(attempt->task->world, load, attempt->env.rank)
-               ? rf_rank_load_create(load, &attempt->load, err)
+    const struct rf_world *world = attempt->task->world;
+    const uint32_t node = world->ranks[attempt->env.rank].node;
+    uint32_t n_ranks = 0;
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        n_ranks +=
+            world->ranks[r].node == node && rf_world_loads(world, load, r);
+    }
+    return rf_world_loads(world, load, attempt->env.rank)
+               ? rf_rank_load_create(load, n_ranks, &attempt->load, err)
                : RF_OK;
 }
 

@@ -16,7 +16,7 @@
 #include "common/spawn.h"
 #include "worker/content/memory_host.h"
 
-#define CACHE_TIMES 2
+#define CACHE_TIMES 3
 #define LEAST_BUFFER_BYTES (UINT64_C(64) << 20)
 #define LONGEST_SLEEP_NS (10 * RF_NS_PER_MS) /* until it looks at `stop` */
 #define WORDS (RF_LOAD_BLOCK_BYTES / sizeof(uint64_t))
@@ -39,22 +39,23 @@ struct rf_rank_load {
     struct thread *threads;
 };
 
-static uint64_t buffer_bytes(void)
+static uint64_t buffer_bytes(uint64_t n_threads)
 {
     const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE); /* 0, -1: unknown */
-    const uint64_t bytes = CACHE_TIMES * (uint64_t)RF_MAX(cache, 0L);
+    const uint64_t bytes =
+        CACHE_TIMES * (uint64_t)RF_MAX(cache, 0L) / n_threads;
     return RF_MAX(bytes, LEAST_BUFFER_BYTES) / RF_LOAD_BLOCK_BYTES *
            RF_LOAD_BLOCK_BYTES;
 }
 
 enum rf_status rf_rank_load_create(const struct rf_load_spec *spec,
-                                   struct rf_rank_load **out,
+                                   uint32_t n_ranks, struct rf_rank_load **out,
                                    struct rf_err *err)
 {
     struct rf_rank_load *load = rf_xcalloc(1, sizeof(*load));
     enum rf_status status;
     load->n_threads = spec->cores;
-    load->buffer_bytes = buffer_bytes();
+    load->buffer_bytes = buffer_bytes((uint64_t)n_ranks * spec->cores);
     if (spec->memory_gbytes_per_s > 0) {
         load->block_ns = llround((double)RF_LOAD_BLOCK_BYTES * spec->cores /
                                  spec->memory_gbytes_per_s);

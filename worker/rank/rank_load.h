@@ -1,8 +1,9 @@
 /*
  * A rank's load: threads that read memory beside a refit, as an engine does that
  * generates meanwhile. Each reads a buffer of its own from end to end, again and
- * again, which is twice as large as the last cache, so that all comes from
- * memory. It does this in blocks of RF_LOAD_BLOCK_BYTES and counts them.
+ * again. All buffers of a node are together three times as large as the last
+ * cache, so that what is read comes from memory, also where two sockets share
+ * them. A thread reads blocks of RF_LOAD_BLOCK_BYTES and counts them.
  */
 #ifndef RF_WORKER_RANK_RANK_LOAD_H
 #define RF_WORKER_RANK_RANK_LOAD_H
@@ -14,10 +15,11 @@
 
 struct rf_rank_load;
 
-/* Allocates and touches the buffers. They are shared memory, which is no part
- * of the peaks of a rank. RF_ERR_NOMEM: no room for them. */
+/* Allocates and touches the buffers of one of `n_ranks` of this node that have
+ * a load. They are shared memory, which is no part of the peaks of a rank.
+ * RF_ERR_NOMEM: no room for them. */
 enum rf_status rf_rank_load_create(const struct rf_load_spec *spec,
-                                   struct rf_rank_load **out,
+                                   uint32_t n_ranks, struct rf_rank_load **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 void rf_rank_load_destroy(struct rf_rank_load *load); /* stopped, or NULL */
 

@@ -53,7 +53,7 @@ LOOP_TEST(test_load_reads_whole_blocks_from_its_start_to_its_stop, 2)
         .given = true, .memory_gbytes_per_s = rates[_i], .cores = 2};
     struct rf_rank_load *load;
     struct rf_err err;
-    assert_ok(rf_rank_load_create(&spec, &load, &err), err);
+    assert_ok(rf_rank_load_create(&spec, 1, &load, &err), err);
     for (uint64_t bytes = 0, turn = 0; turn < 2; turn++) {
         assert_ok(rf_rank_load_start(load, &err), err);
         wait_for_more(load, bytes);

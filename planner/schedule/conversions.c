@@ -131,15 +131,20 @@ static void add_op(struct finding *finding, const struct rf_op *op)
     }
 }
 
-/* Whether an op reads what the rank has converted, or writes what it will
- * convert. */
-static bool concerns(const struct rf_plan *plan, const struct rf_op *op,
-                     uint32_t rank)
+uint32_t rf_conversion_rank(const struct rf_plan *plan, const struct rf_op *op)
 {
-    return rf_plan_is_converted(plan)
-               ? op->src == rank && op->src_mem == RF_MEM_TRAIN &&
-                     plan->model->families[op->family].is_result
-               : op->dst == rank && op->dst_mem == RF_MEM_INFER;
+    const struct rf_family *family;
+    if (op->family == RF_NONE) {
+        return RF_NONE;
+    }
+    family = &plan->model->families[op->family];
+    if (rf_plan_is_converted(plan)) {
+        return op->src_mem == RF_MEM_TRAIN && family->is_result ? op->src
+                                                                : RF_NONE;
+    }
+    return op->dst_mem == RF_MEM_INFER && rf_family_converted(family) > 0
+               ? op->dst
+               : RF_NONE;
 }
 
 static void add(struct rf_conversion *list, size_t *n, uint32_t group,
@@ -206,7 +211,7 @@ struct rf_conversion *rf_conversions_make(const struct rf_plan *plan,
     qsort_r(finding.order, what->n, sizeof(*finding.order), compare_tensors,
             &finding);
     for (size_t i = 0; i < schedule->n_ops; i++) {
-        if (concerns(plan, &schedule->ops[i], rank)) {
+        if (rf_conversion_rank(plan, &schedule->ops[i]) == rank) {
             add_op(&finding, &schedule->ops[i]);
         }
     }

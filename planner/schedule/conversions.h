@@ -19,6 +19,10 @@ struct rf_conversion {
     uint64_t row, rows;
 };
 
+/* The rank that converts what an op reads, at its sender, or writes, at its
+ * receiver; RF_NONE: none does. */
+uint32_t rf_conversion_rank(const struct rf_plan *plan, const struct rf_op *op);
+
 /*
  * Lists all rows of what->matrices once, ascending by group and matrix; *n gets
  * the length. Freed with free(). `schedule` has the rank's ops. Of a sender's

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "planner/schedule/conversions.h"
 #include "transport/engine/flow.h"
 
 /* A rank and a group, or a rank and a task. */
@@ -208,25 +209,10 @@ static void collect_gates(struct flow_build *build)
 
 /* --- conversions ---------------------------------------------------------- */
 
-/* The rank that converts what the op reads, or what it writes; RF_NONE: none
- * does, or not meanwhile. */
 static uint32_t converter_of(const struct flow_build *build,
                              const struct rf_op *op)
 {
-    const struct rf_plan *plan = build->plan;
-    if (plan == NULL || op->family == RF_NONE) {
-        return RF_NONE;
-    }
-    if (rf_plan_is_converted(plan)) {
-        return op->src_mem == RF_MEM_TRAIN &&
-                       plan->model->families[op->family].is_result
-                   ? op->src
-                   : RF_NONE;
-    }
-    return op->dst_mem == RF_MEM_INFER &&
-                   rf_family_converted(&plan->model->families[op->family]) > 0
-               ? op->dst
-               : RF_NONE;
+    return build->plan != NULL ? rf_conversion_rank(build->plan, op) : RF_NONE;
 }
 
 /* Whether it waits for its group alone. */

@@ -219,6 +219,21 @@ static char *with_advice(char *lacking, const struct rf_method_info *info)
     return lacking;
 }
 
+/* Says what to do about a figure that `nodes` lack, which are freed; NULL, if
+ * they are. */
+static char *figure_gap(char *nodes, const char *what, const char *figure,
+                        const char *with)
+{
+    char *gap = NULL;
+    if (nodes != NULL) {
+        gap = rf_xasprintf("no figure for %s on %s; set %s in \"links\", or "
+                           "name results of these nodes with %s",
+                           what, nodes, figure, with);
+    }
+    free(nodes);
+    return gap;
+}
+
 /* Why the time of the scenario's encoding is not known, or NULL. */
 static char *encoding_gap(const struct rf_predict_input *input,
                           const struct rf_method_info *info)
@@ -229,7 +244,7 @@ static char *encoding_gap(const struct rf_predict_input *input,
         info->needs_folder
             ? "files of changes are not modelled"
             : rf_encoded_gap(scenario->plan, scenario->spec->encoding);
-    char *nodes = NULL, *gap;
+    char *nodes = NULL;
     if (why != NULL) {
         return rf_xasprintf("encoding %s: %s",
                             rf_encoding_name(scenario->spec->encoding), why);
@@ -243,16 +258,7 @@ static char *encoding_gap(const struct rf_predict_input *input,
             rf_text_add(&nodes, ", ", "%s", scenario->config->node_names[n]);
         }
     }
-    if (nodes == NULL) {
-        return NULL;
-    }
-    gap =
-        rf_xasprintf("no figure for comparing on %s; set scan_gbytes_per_s in "
-                     "\"links\", or name results of these nodes with an "
-                     "encoding",
-                     nodes);
-    free(nodes);
-    return gap;
+    return figure_gap(nodes, "comparing", "scan_gbytes_per_s", "an encoding");
 }
 
 /* Why the time of conversions is not known, or NULL. */
@@ -263,7 +269,7 @@ static char *conversion_gap(const struct rf_predict_input *input,
     const struct rf_world *world = scenario->world;
     const enum rf_side side = rf_quantize_side(scenario->plan);
     bool *listed;
-    char *nodes = NULL, *gap;
+    char *nodes = NULL;
     if (info->needs_folder || info->memory == RF_DEVICE_MEMORY) {
         return rf_xasprintf("the time of quantize is not modelled %s",
                             info->needs_folder ? "beside files"
@@ -279,15 +285,8 @@ static char *conversion_gap(const struct rf_predict_input *input,
         }
     }
     free(listed);
-    if (nodes == NULL) {
-        return NULL;
-    }
-    gap = rf_xasprintf("no figure for converting on %s; set "
-                       "convert_gbytes_per_s in \"links\", or name results of "
-                       "these nodes with this format",
-                       nodes);
-    free(nodes);
-    return gap;
+    return figure_gap(nodes, "converting", "convert_gbytes_per_s",
+                      "this format");
 }
 
 char *rf_predict_gap(const struct rf_predict_input *input)

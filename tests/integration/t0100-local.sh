@@ -175,9 +175,14 @@ test_results_calibrate_predictions() {
         if .method == "host" then "results" else "figures" end)'
     coord_exits 0 predict cluster.json results --json
     expect_json out '.predictions | all(.path == "inside nodes" and
-        .calibration.results == 2 and
+        .calibration.results == 2 and .calibration.factor != 1 and
         (.simulated_ms * .calibration.factor / .predicted_ms - 1 | fabs) < 1e-6)
         and all(.[:2][]; .leave_one_out_ms > 0) and .[2].leave_one_out_ms == null'
+    # The factor is between those of the two results.
+    expect_json out '.predictions |
+        (.[:2] | map(.measured_ms / .simulated_ms)) as $of |
+        all(.calibration.factor >= ($of | min) * 0.999999 and
+            .calibration.factor <= ($of | max) * 1.000001)'
     expect_json out '.leave_one_out | .results == 2 and
         .worst_error >= .median_error and .worst_method == "host"'
     run_coord predict cluster.json results

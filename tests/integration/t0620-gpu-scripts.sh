@@ -109,11 +109,11 @@ test_bench_copies_every_shape() {
 
 # The host's launches take longer than what the device copies meanwhile at first.
 test_steps_are_timed_without_the_launches_of_the_host() {
-    LD_LIBRARY_PATH=$fakes FAKE_CUDA_LAUNCH_MS=60 \
+    LD_LIBRARY_PATH=$fakes FAKE_CUDA_LAUNCH_MS=200 \
         "$fakes/bench-gpu-wire" steps 1 >figures || fail "bench-gpu-wire failed"
     jq -s . figures >all.json
     expect_json all.json 'length == 5 and
-        all(.figure == "1 MB: all three" or (.samples | max) < 45)'
+        all(.figure == "1 MB: all three" or (.samples | max) < 150)'
 }
 
 test_bundle_runs_from_its_folder_alone() {

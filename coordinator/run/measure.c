@@ -121,8 +121,8 @@ static int64_t iteration_s(const struct rf_scenario *scenario, double bound_ms)
     return LEAST_S + RF_MAX((int64_t)(BOUND_TIMES * bound_ms / 1e3), slowest);
 }
 
-/* How long a load is alone before the refit beside it: as long as the last refit
- * without it took, at least. */
+/* How long a load is alone before the refit beside it: as long as the last
+ * refit without it took, at least. */
 static int64_t load_ns(const struct rf_run_measure *measure)
 {
     const struct rf_attempt *attempt = measure->attempt;
@@ -265,8 +265,8 @@ static void add_samples(struct judged_samples *samples,
 }
 
 /* Whether there are min_iterations and half the 95 % interval of the median is
- * below ci_percent of it, for the times and, with yardsticks and loads, for their
- * ratios. Those of `at` must have come before. */
+ * below ci_percent of it, for the times and, with yardsticks and loads, for
+ * their ratios. Those of `at` must have come before. */
 static bool has_enough_samples(const struct rf_attempt *attempt, uint32_t at)
 {
     const uint32_t n = rf_attempt_ranks(attempt);

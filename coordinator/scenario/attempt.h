@@ -177,8 +177,8 @@ void rf_attempt_take_network(struct rf_attempt *attempt, uint32_t node,
  * iteration. */
 void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration);
 
-/* What load and refit do to each other in one iteration. Rates are sums over the
- * ranks with a load. */
+/* What load and refit do to each other in one iteration. Rates are sums over
+ * the ranks with a load. */
 struct rf_load_effect {
     int64_t refit_ns;      /* of the slowest rank, under load */
     double refit_slowdown; /* of this, over that without load */

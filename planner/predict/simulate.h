@@ -28,10 +28,10 @@ struct rf_simulated {
     uint64_t in_place; /* bytes that stay in place */
 };
 
-/* Conversions come before or after the rest; with "overlap" they take turns with
- * what passes on links, group after group. Nodes without a rate of conversions
- * convert in no time. RF_ERR_INTERNAL: the links do not match the plan's nodes, or the schedule can
- * never end. */
+/* Conversions come before or after the rest; with "overlap" they take turns
+ * with what passes on links, group after group. Nodes without a rate of
+ * conversions convert in no time. RF_ERR_INTERNAL: the links do not match the
+ * plan's nodes, or the schedule can never end. */
 enum rf_status rf_simulate(const struct rf_simulate_env *env,
                            struct rf_simulated *out,
                            struct rf_err *err) RF_MUST_CHECK;

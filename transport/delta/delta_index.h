@@ -45,6 +45,7 @@ uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
  * them known, have changed. */
 bool rf_delta_index_has_old(const struct rf_delta_index *index, const void *at,
                             uint64_t bytes);
+
 /* Positions, in units, that rf_delta_index_find() has written. */
 struct rf_delta_found {
     const uint16_t *at; /* NULL: not known */

@@ -7,10 +7,11 @@
  *                  form, whose scale of zeros is 0, with the least amax of
  *                  SGLang and slime.
  *   fp8_block128   s = max(amax, 1e-4) / 448; e4m3(x · (1 / s)): DeepGEMM's
- *                  per_block_cast_to_fp8. Options: "eps" in place of 1e-4 (1e-10
- *                  in slime's and verl's kernels, which divide by Triton's rules,
- *                  1e-12 rounded to bfloat16 in slime's convert_hf_to_fp8) and
- *                  "divide": "exact", e4m3(x / s), as in the latter.
+ *                  per_block_cast_to_fp8. Options: "eps" in place of 1e-4
+ *                  (1e-10 in slime's and verl's kernels, which divide by
+ *                  Triton's rules, 1e-12 rounded to bfloat16 in slime's
+ *                  convert_hf_to_fp8) and "divide": "exact", e4m3(x / s), as in
+ *                  the latter.
  *   …_ue8m0        the same with s rounded up to a power of two.
  *   mxfp8          s = amax · (1 / 448) rounded up to a power of two, 2^-127 at
  *                  least, stored as its exponent (E8M0); e4m3(x / s): rounding

@@ -15,8 +15,8 @@ struct rf_convert_lanes {
     int16_t most[RF_CONVERT_STEP];
 };
 
-/* e4m3 of the elements times, or over, the factor of each block, which makes them
- * at most 448, but for rounding. */
+/* e4m3 of the elements times, or over, the factor of each block, which makes
+ * them at most 448, but for rounding. */
 typedef void rf_e4m3_fn(const uint8_t *src, uint32_t n, uint32_t width,
                         const float *factors, uint8_t *out);
 

@@ -34,7 +34,7 @@ struct rf_rank_attempt {
     } loading;                       /* in the last refit under a load */
     struct rf_quantize quantize;     /* what this rank converts; may be empty */
     struct rf_arena beside; /* with "quantize": results, or at a sender its
-                                    weights */
+                               weights */
     struct rf_arena shadow; /* of the training arena; empty: not needed */
     struct rf_delta_codec *delta; /* NULL: whole weights travel */
     struct rf_delta_zstd *zstd;   /* NULL: not needed */

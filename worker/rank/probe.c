@@ -133,8 +133,8 @@ static void convert_chunk(const struct buffers *buffers, uint64_t at)
     (void)rf_convert_run(format, &rows);
 }
 
-/* Bytes per nanosecond copied, compared or converted from start_ns to the end of the
- * window, or of the chunk that is longer: at least one, also where the
+/* Bytes per nanosecond copied, compared or converted from start_ns to the end
+ * of the window, or of the chunk that is longer: at least one, also where the
  * processor comes to this rank too late. */
 static double copy_window(const struct buffers *buffers, enum copy_kind kind,
                           int64_t start_ns, const atomic_bool *abort)
@@ -163,8 +163,8 @@ static double copy_window(const struct buffers *buffers, enum copy_kind kind,
     return (double)done / (double)(now_ns - start_ns);
 }
 
-/* Bytes per nanosecond in each window of the first `n_kinds`; 0 where nothing is
- * measured. Windows that any rank uses pass on all. */
+/* Bytes per nanosecond in each window of the first `n_kinds`; 0 where nothing
+ * is measured. Windows that any rank uses pass on all. */
 static void measure(const struct buffers *buffers, enum copy_kind n_kinds,
                     int64_t start_ns, const atomic_bool *abort,
                     double rate[WINDOWS])

@@ -1,7 +1,7 @@
 /*
- * See rank_load.h. Only counters and `stop` are shared between threads; the rank
- * reads the counters when a window begins and ends, so a block that is under way
- * then counts for the window in which it ends.
+ * See rank_load.h. Only counters and `stop` are shared between threads; the
+ * rank reads the counters when a window begins and ends, so a block that is
+ * under way then counts for the window in which it ends.
  */
 #include "worker/rank/rank_load.h"
 

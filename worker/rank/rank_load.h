@@ -1,9 +1,9 @@
 /*
- * A rank's load: threads that read memory beside a refit, as an engine does that
- * generates meanwhile. Each reads a buffer of its own from end to end, again and
- * again. All buffers of a node are together three times as large as the last
- * cache, so that what is read comes from memory, also where two sockets share
- * them. A thread reads blocks of RF_LOAD_BLOCK_BYTES and counts them.
+ * A rank's load: threads that read memory beside a refit, as an engine does
+ * that generates meanwhile. Each reads a buffer of its own from end to end,
+ * again and again. All buffers of a node are together three times as large as
+ * the last cache, so that what is read comes from memory, also where two
+ * sockets share them. A thread reads blocks of RF_LOAD_BLOCK_BYTES and counts them.
  */
 #ifndef RF_WORKER_RANK_RANK_LOAD_H
 #define RF_WORKER_RANK_RANK_LOAD_H

@@ -53,8 +53,9 @@ void rf_rank_groups_make(const struct rf_method_env *env,
 void rf_rank_groups_free(struct rf_rank_groups *groups);
 
 /* Quantises, at a sender what its ops read, or with "overlap" only prepares
- * that; collective if amax->exchanged, as env->exchange is. *ns is the time of computing, *amax_ns that of the
- * exchange, which waits for the slowest rank. Adds events to env->trace. */
+ * that; collective if amax->exchanged, as env->exchange is. *ns is the time of
+ * computing, *amax_ns that of the exchange, which waits for the slowest rank.
+ * Adds events to env->trace. */
 enum rf_status rf_rank_quantize_run(const struct rf_rank_quantize *quantize,
                                     int64_t *ns, int64_t *amax_ns,
                                     struct rf_err *err) RF_MUST_CHECK;

@@ -286,16 +286,22 @@ bool rf_delta_index_has_old(const struct rf_delta_index *index, const void *at,
     return has;
 }
 
-/* Skips the positions before `end`; returns the number of them. */
+/* Skips the positions before `end`; returns the number of them. A search, since
+ * each of a block's many short spans begins where those before it end. */
 static uint32_t skip(struct rf_delta_found *found, uint32_t end)
 {
-    uint32_t n = 0;
-    while (n < found->n && found->at[n] < end) {
-        n++;
+    uint32_t low = 0, high = found->n;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (found->at[middle] < end) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
     }
-    found->at = n > 0 ? found->at + n : found->at;
-    found->n -= n;
-    return n;
+    found->at = low > 0 ? found->at + low : found->at;
+    found->n -= low;
+    return low;
 }
 
 void rf_delta_index_served(struct rf_delta_index *index, const void *at,

@@ -28,6 +28,8 @@ struct links {
     size_t *pair_next;
     uint32_t **of_rank; /* ops between ranks by task, and how far done */
     size_t *n_of_rank, *rank_next;
+    uint32_t n_groups;
+    int *group_left;  /* of each rank and group: ops between ranks */
     double *out, *in; /* capacity left while rates are found */
     uint32_t *out_flows, *in_flows;
 };
@@ -35,6 +37,36 @@ struct links {
 static uint32_t node_of(const struct links *links, uint32_t rank)
 {
     return links->lab->world->ranks[rank].node;
+}
+
+/* An op between ranks begins to count as left, by +1, or no more, by -1. */
+static void count_left(struct links *links, const struct rf_op *op, int by)
+{
+    if (op->src != op->dst && op->group != RF_NO_GROUP) {
+        links->group_left[op->src * links->n_groups + op->group] += by;
+        links->group_left[op->dst * links->n_groups + op->group] += by;
+    }
+}
+
+static void make_groups(struct links *links)
+{
+    const struct rf_schedule *schedule = links->lab->schedule;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const uint32_t group = schedule->ops[i].group;
+        links->n_groups =
+            RF_MAX(links->n_groups, group == RF_NO_GROUP ? 0 : group + 1);
+    }
+    links->group_left = rf_xcalloc(
+        (size_t)links->lab->world->n_ranks * links->n_groups + 1, sizeof(int));
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        count_left(links, &schedule->ops[i], 1);
+    }
+}
+
+static void end_op(struct links *links, uint32_t id)
+{
+    links->done[id] = true;
+    count_left(links, &links->lab->schedule->ops[id], -1);
 }
 
 static void make_queues(struct links *links)
@@ -94,13 +126,12 @@ static bool has_turn(struct links *links, uint32_t rank, uint32_t task)
 }
 
 /* Rule 2 at one rank, for ops between ranks of scenarios with groups. */
-static bool has_slot(struct links *links, uint32_t rank, const struct rf_op *op)
+static bool has_slot(const struct links *links, uint32_t rank, uint32_t group)
 {
-    const struct rf_schedule *schedule = links->lab->schedule;
-    for (size_t i = first_left(links, rank); i < links->n_of_rank[rank]; i++) {
-        const struct rf_op *other = &schedule->ops[links->of_rank[rank][i]];
-        if (!links->done[other->id] && other->group < op->group &&
-            (op->group - other->group) % schedule->in_flight == 0) {
+    const uint32_t in_flight = links->lab->schedule->in_flight;
+    const int *left = links->group_left + (size_t)rank * links->n_groups;
+    for (uint32_t g = group % in_flight; g < group; g += in_flight) {
+        if (left[g] > 0) {
             return false;
         }
     }
@@ -111,7 +142,8 @@ static bool may_start(struct links *links, const struct rf_op *op)
 {
     if ((op->dep != RF_NO_OP && !links->done[op->dep]) ||
         (links->lab->spec->group.by != RF_GROUP_NOTHING &&
-         !(has_slot(links, op->src, op) && has_slot(links, op->dst, op)))) {
+         !(has_slot(links, op->src, op->group) &&
+           has_slot(links, op->dst, op->group)))) {
         return false;
     }
     return !links->lab->spec->serialize || op->src == op->dst ||
@@ -140,7 +172,7 @@ static bool start_pair(struct links *links, size_t pair)
             continue;
         }
         if (node_of(links, op->src) == node_of(links, op->dst)) {
-            links->done[id] = true;
+            end_op(links, id);
             ended = true;
             continue;
         }
@@ -232,7 +264,7 @@ static double advance(struct links *links)
         struct flow *flow = &links->flows[i];
         flow->left -= step * flow->rate;
         if (flow->left < 1e-6 * flow->rate) {
-            links->done[flow->op] = true;
+            end_op(links, flow->op);
         } else {
             links->flows[kept++] = *flow;
         }
@@ -254,6 +286,7 @@ double lab_time(const struct planned *lab, double capacity)
     links.out_flows = rf_xcalloc(lab->world->n_nodes, sizeof(uint32_t));
     links.in_flows = rf_xcalloc(lab->world->n_nodes, sizeof(uint32_t));
     make_queues(&links);
+    make_groups(&links);
     for (;;) {
         while (start_ops(&links)) {
         }
@@ -276,6 +309,7 @@ double lab_time(const struct planned *lab, double capacity)
     free(links.pair_start);
     free(links.pair_next);
     free(links.by_pair);
+    free(links.group_left);
     free(links.done);
     free(links.running);
     free(links.flows);

@@ -300,7 +300,7 @@ $(BUILD)/tests/fake/refuse_calls.o: private RF_CPPFLAGS += -I$(BUILD)
 $(BUILD)/refuse-calls: $(BUILD)/tests/fake/refuse_calls.o
 	$(link)
 
-# What `make check` runs; CI adds `lint`.
+# What `make check` runs; CI adds `lint` and `long`.
 CHECKS ?= unit replay integration
 .PHONY: test check check-unit test-programs
 test: ## install what is missing, build, run every test
@@ -311,6 +311,10 @@ check: test-programs ## unit and integration tests (no GPU)
 	@scripts/run-tests $(BUILD) $(CHECKS)
 check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only
 	@scripts/run-tests $(BUILD) unit replay
+
+.PHONY: check-long
+check-long: test-programs ## documents, studies and scripts for GPUs, to their end
+	@scripts/run-tests $(BUILD) long
 
 # Not part of `make check`: TeX is large.
 .PHONY: check-report

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Predictions of refits whose times others published.
+# long
 # limit: 240
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"

@@ -57,9 +57,9 @@ test_serial_groups_take_stage_after_stage() {
 # Each replica sends some of the values and the scales, which are in other groups.
 # What it does not send is converted after the window: sources are verified whole.
 test_groups_are_converted_while_others_move() {
-    cluster '.model.megatron |= (.hidden_size = 512 | .num_attention_heads = 4)
+    cluster '.model.megatron |= (.hidden_size = 256)
         | .scenarios[0] += {train: {nodes: ["a"], tp: 1, dp: 4},
-            group: {by: ["layer", "bytes:64KiB"]},
+            group: {by: ["layer", "bytes:32KiB"]},
             quantize: {format: "mxfp8", at: ["sender", "receiver"],
                 overlap: [true, false]}, yardstick: false}'
     coord_exits 0 cluster.json

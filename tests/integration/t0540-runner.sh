@@ -50,21 +50,25 @@ test_lint_that_fails_fails_the_run() {
     expect_sum "1 passed, 1 failed"
 }
 
-test_sanitizers_get_the_module_over_the_fakes() {
-    local top=$PWD/top
+test_a_part_has_its_integration_tests() {
+    local top=$PWD/top name part
+    local -A those_of=([integration]="t0100-a t0200-b t0600-c t0620-e"
+        [long]=t0601-d [san]="t0100-a t0600-c t0601-d")
     mkdir -p "$top/tests/integration" "$top/scripts"
     cp "$RF_TOP"/scripts/{run-tests,tap-summary} "$top/scripts"
     for name in t0100-a t0200-b t0600-c t0601-d t0620-e; do
         printf 'echo 1..1\necho "ok 1 - %s"\n' "$name" \
             >"$top/tests/integration/$name.sh"
     done
-    "$top/scripts/run-tests" "$work/fake" san >out 2>&1
-    status=$?
-    cat out >&2
-    expect_exit 0
-    expect_text out '^== t0600-c'
-    expect_text out '^== t0601-d'
-    expect_sum "3 passed, 0 failed"
+    echo '# long' >>"$top/tests/integration/t0601-d.sh"
+    for part in integration long san; do
+        "$top/scripts/run-tests" "$work/fake" "$part" >out 2>&1
+        status=$?
+        cat out >&2
+        expect_exit 0
+        [ "$(sed -n 's/^== \(.*\) (.*/\1/p' out | sort | xargs)" = \
+            "${those_of[$part]}" ] || fail "$part: other tests"
+    done
 }
 
 test_tests_run_side_by_side() {
@@ -180,7 +184,7 @@ test_ci_runs_lint_and_the_tests() {
     export PATH=$work/bin:$PATH
     FAKE_STATUS=0 "$RF_TOP/.ci/run" >out || fail "exit $?"
     expect_text out '^make lint-deps$'
-    expect_text out '^make test DEVELOPER=1 CHECKS=lint unit replay integration$'
+    expect_text out '^make test DEVELOPER=1 CHECKS=lint unit replay integration long$'
 }
 
 run_tests

@@ -2,6 +2,7 @@
 # What can be said about the GPU part without a GPU and without fakes: kernels
 # fit their registers, nothing but the module links CUDA, and the worker starts
 # without it.
+# long
 # limit: 240
 # shellcheck source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # check-gpu, bench-gpu and the bundle: they skip where there is no GPU, never as a
 # pass, and run to their end over the fakes.
+# long
 # limit: 600
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # first-hour, what a GPU is asked first: over the fakes, and from a bundle in a
 # root that holds nothing but that and a C library.
+# long
 # limit: 600
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"

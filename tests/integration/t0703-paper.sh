@@ -1,5 +1,6 @@
 #!/bin/bash
 # The commands of docs/PAPER.md, as they stand there, one after the other.
+# long
 # limit: 240
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"

@@ -2,6 +2,7 @@
 # The artifact of a paper: a script that follows only its README, elsewhere,
 # reproduces comparison, table and figure; changes are noticed, and failures
 # leave nothing.
+# long
 # limit: 240
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"

@@ -232,7 +232,7 @@ void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration)
             kept);
 }
 
-/* What a rank's load read per nanosecond, as GB/s. */
+/* What a rank's load read or sent per nanosecond, as GB/s. */
 static double load_rate(uint64_t bytes, int64_t ns)
 {
     return (double)RF_MAX(bytes, RF_LOAD_BLOCK_BYTES) /

@@ -347,10 +347,8 @@ static enum rf_status read_load(const struct rf_jnode *node, void *out,
 {
     struct rf_load_spec *load = &((struct rf_spec *)out)->load;
     const struct rf_jnode object = rf_jnode_get(node, "load");
-    load->given = object.value != NULL;
-    return load->given
-               ? rf_spec_fields_read(rf_load_fields, &object, load, nodes, err)
-               : RF_OK;
+    return object.value != NULL ? rf_load_spec_read(&object, nodes, load, err)
+                                : RF_OK;
 }
 
 static json_t *write_load(const void *in, const struct rf_spec_nodes *nodes)

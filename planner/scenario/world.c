@@ -477,3 +477,50 @@ bool rf_world_loads(const struct rf_world *world,
             index[load->on == RF_LOAD_ON_TRAIN ? RF_TRAIN : RF_INFER] !=
                 RF_NONE);
 }
+
+/* The next node after `node`, in a circle, with ranks that have a load. */
+static uint32_t next_loaded_node(const struct rf_world *world,
+                                 const uint32_t *n_of_node, uint32_t node)
+{
+    do {
+        node = node + 1 < world->n_nodes ? node + 1 : 0;
+    } while (n_of_node[node] == 0);
+    return node;
+}
+
+uint32_t *rf_world_load_peers(const struct rf_world *world,
+                              const struct rf_load_spec *load)
+{
+    const size_t n_nodes = world->n_nodes;
+    uint32_t *peers = rf_xcalloc(world->n_ranks, sizeof(*peers));
+    uint32_t *n_of_node = rf_xcalloc(n_nodes, sizeof(*n_of_node));
+    uint32_t *first = rf_xcalloc(n_nodes + 1, sizeof(*first));
+    uint32_t *at = rf_xcalloc(n_nodes, sizeof(*at));
+    uint32_t *ranks = rf_xcalloc(world->n_ranks, sizeof(*ranks));
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        n_of_node[world->ranks[r].node] += rf_world_loads(world, load, r);
+    }
+    for (size_t i = 0; i < n_nodes; i++) {
+        first[i + 1] = first[i] + n_of_node[i];
+    }
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        const uint32_t node = world->ranks[r].node;
+        if (rf_world_loads(world, load, r)) {
+            ranks[first[node] + at[node]++] = r;
+        }
+        peers[r] = RF_NONE;
+    }
+    for (uint32_t i = 0; i < first[n_nodes]; i++) {
+        const uint32_t node = world->ranks[ranks[i]].node;
+        const uint32_t next = next_loaded_node(world, n_of_node, node);
+        if (next != node) {
+            peers[ranks[i]] =
+                ranks[first[next] + (i - first[node]) % n_of_node[next]];
+        }
+    }
+    free(n_of_node);
+    free(first);
+    free(at);
+    free(ranks);
+    return peers;
+}

@@ -75,6 +75,13 @@ bool rf_same_slot(const struct rf_world *world, uint32_t a, uint32_t b);
 bool rf_world_loads(const struct rf_world *world,
                     const struct rf_load_spec *load, uint32_t rank);
 
+/* Of each rank, the one that it sends to as the scenario's "load" of the
+ * network: that of the next node with such ranks that has the same number among
+ * them, or the number modulo theirs. RF_NONE: it has no such load, or there is
+ * no other node. Freed with free(). */
+uint32_t *rf_world_load_peers(const struct rf_world *world,
+                              const struct rf_load_spec *load);
+
 /* Sets `err` to "SIDE: …" with RF_ERR_CONFIG; the caller names the scenario. */
 enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
                              const char *fmt, ...) RF_PRINTF(3, 4);

@@ -1,6 +1,6 @@
 #!/bin/bash
-# "load": each refit again while ranks read memory, and what each does to the
-# other.
+# "load": each refit again while ranks read memory or send, and what each does to
+# the other.
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
@@ -75,6 +75,30 @@ test_a_paced_load_reads_no_more_than_it_says() {
         {memory_gbytes_per_s: 0.5, on: "all", cores: 2}'
 }
 
+# Node b's two ranks send to c's only one, and that to the first of them.
+test_a_network_load_goes_from_node_to_node() {
+    cluster '.nodes = [{host: "a", slots: 2}, {host: "b", slots: 2},
+            {host: "c", slots: 1}]
+        | .scenarios[0] += {mode: "disaggregated", method: "tcp",
+            train: {nodes: ["a"], tp: 1, dp: 2},
+            infer: {nodes: ["b", "c"], tp: 1, dp: 3},
+            load: {network_gbytes_per_s: ["max", 0.05], cores: 2}}'
+    coord_exits 0 cluster.json
+    for file in results/*/s-*.json; do
+        expect_verified "$file"
+        expect_effects "$file"
+        expect_json "$file" '[.iterations[], .warmup_iterations[]] |
+            all(.loaded_ranks | map(has("load_bytes")) ==
+                [false, false, true, true, true])'
+        expect_json "$file" '[.iterations[].loaded_ranks[2:]] | transpose |
+            all(map(.load_alone_bytes + .load_bytes) | add > 0)'
+    done
+    for file in results/*/s-*=0.05*.json; do
+        expect_json "$file" 'all(.iterations[].loaded_ranks[2:][];
+            .load_alone_bytes <= 5e4 * (.load_alone_ms + 1) + 4 * 65536)'
+    done
+}
+
 # The second iteration begins under load, so its refit without is not reached.
 test_a_wrong_byte_under_load_is_found() {
     cluster '.scenarios[0] += {warmup: 0, iterations: 2}'
@@ -109,11 +133,14 @@ test_what_no_rank_can_do_is_refused() {
     cluster '.scenarios[0].method = "nccl"'
     coord_exits 2 plan cluster.json
     expect_text err 'load: it reads host memory, but method nccl'
+    cluster '.scenarios[0].load = {network_gbytes_per_s: "max"}'
+    coord_exits 2 plan cluster.json
+    expect_text err 'load: network_gbytes_per_s needs ranks on two nodes'
     for load in '{}' '{memory_gbytes_per_s: 0}' '{memory_gbytes_per_s: -1}' \
         '{memory_gbytes_per_s: "most"}' \
         '{memory_gbytes_per_s: 1, cores: 0}' \
         '{memory_gbytes_per_s: 1, on: "both"}' \
-        '{memory_gbytes_per_s: 1, network: {}}'; do
+        '{memory_gbytes_per_s: 1, network_gbytes_per_s: 1}'; do
         cluster ".scenarios[0].load = $load"
         coord_exits 2 plan cluster.json
         expect_text err '\$\.scenarios\[0\]\.load'

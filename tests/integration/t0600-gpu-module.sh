@@ -35,6 +35,17 @@ test_nccl_sends_long_runs_without_packing() {
         strategy: ["send_recv", "broadcast", "hierarchical", "gather_broadcast"]}'
 }
 
+test_a_network_load_runs_beside_nccl() {
+    verifies 1 '.launch.env.REFIT_SHARE_GPU = "1" | .nodes = [
+            {host: "a", slots: 2}, {host: "b", slots: 2},
+            {host: "c", slots: 2}]
+        | .scenarios[0] += {train: {tp: 2, nodes: ["a"]}, iterations: 5,
+            infer: {tp: 2, dp: 2, layout: "vllm", nodes: ["b", "c"]},
+            load: {network_gbytes_per_s: "max"}}'
+    expect_json "$(result s)" '.summary.load | .load_slowdown.count == 5 and
+        .alone_gbytes_per_s > 0.001'
+}
+
 test_registration_and_why_there_is_none_are_in_the_result() {
     cluster
     coord_exits 0 cluster.json

@@ -423,11 +423,11 @@
     F(S, I64, load_alone_ns, OPTIONAL, 0, RF_MSG_LONGEST_NS,                   \
       "how long its load was alone; absent without one")                       \
     F(S, U64, load_alone_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                 \
-      "that the load read in this time")                                       \
+      "that the load read or sent in this time")                               \
     F(S, I64, load_ns, OPTIONAL, 0, RF_MSG_LONGEST_NS,                         \
       "from the refit's start until all ranks had ended it")                   \
     F(S, U64, load_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                       \
-      "that the load read in this time")                                       \
+      "that the load read or sent in this time")                               \
     F(S, BOOL, resync, OPTIONAL, 0, 0,                                         \
       "it held no weights that changes apply to, and got whole ones")
 

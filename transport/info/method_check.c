@@ -2,6 +2,7 @@
 #include "transport/info/method_info.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "planner/plan/quantize.h"
 #include "planner/plan/update_rules.h"
@@ -135,17 +136,33 @@ static enum rf_status check_overlap(const struct rf_method_info *info,
     return RF_OK;
 }
 
-/* Refuses a load that says nothing about what it stands for. */
+/* Refuses a load that says nothing about what it stands for, or has no way. */
 static enum rf_status check_load(const struct rf_method_info *info,
                                  const struct rf_plan *plan, struct rf_err *err)
 {
-    return !plan->spec->load.given || info->memory != RF_DEVICE_MEMORY
-               ? RF_OK
-               : rf_err_set(err, RF_ERR_CONFIG,
-                            "load: it reads host memory, but method %s has "
-                            "weights in GPU memory, where engines generate; "
-                            "take a method in host memory",
-                            info->name);
+    const struct rf_load_spec *load = &plan->spec->load;
+    uint32_t *peers;
+    bool sends = false;
+    if (load->given && !load->network && info->memory == RF_DEVICE_MEMORY) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "load: it reads host memory, but method %s has "
+                          "weights in GPU memory, where engines generate; "
+                          "take a method in host memory",
+                          info->name);
+    }
+    if (!load->given || !load->network) {
+        return RF_OK;
+    }
+    peers = rf_world_load_peers(plan->world, load);
+    for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
+        sends = sends || peers[r] != RF_NONE;
+    }
+    free(peers);
+    return sends ? RF_OK
+                 : rf_err_set(err, RF_ERR_CONFIG,
+                              "load: network_gbytes_per_s needs ranks on two "
+                              "nodes, but those that \"on\" selects are on "
+                              "one; select other ranks or more nodes");
 }
 
 /* Refuses encodings of changes where nothing encodes them. */

@@ -18,7 +18,11 @@
 extern const char rf_datalink_ports[];
 
 /* Purpose of a connection; both ends must have the same. */
-enum rf_datalink_purpose { RF_DATALINK_OPS, RF_DATALINK_PROBE };
+enum rf_datalink_purpose {
+    RF_DATALINK_OPS,
+    RF_DATALINK_PROBE,
+    RF_DATALINK_LOAD
+};
 
 /* A requested connection, as seen from either end. */
 struct rf_datalink_end {

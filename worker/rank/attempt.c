@@ -577,7 +577,12 @@ static enum rf_status step_run(struct rf_rank_attempt *attempt,
     RF_THEN(status, run_recorded(attempt, run_refit, &attempt->method_env, step,
                                  answer, err));
     if (load != NULL) {
-        rf_rank_load_stop(load);
+        struct rf_err lost;
+        const enum rf_status stopped = rf_rank_load_stop(load, &lost);
+        if (status == RF_OK && stopped != RF_OK) {
+            *err = lost;
+            status = stopped;
+        }
     }
     if (status == RF_OK && load != NULL) {
         answer->ran->load_alone_ns = attempt->loading.alone_ns;

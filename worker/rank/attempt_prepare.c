@@ -23,6 +23,8 @@
 #include "transport/delta/delta_choice.h"
 #include "transport/delta/delta_zstd.h"
 #include "worker/content/memory_host.h"
+#include "worker/rank/load_memory.h"
+#include "worker/rank/load_network.h"
 #include "worker/shared/cpus.h"
 
 /* An arena that has a file is shared; others must ask the kernel. */
@@ -558,12 +560,16 @@ static enum rf_status make_load(struct rf_rank_attempt *attempt,
     const struct rf_world *world = attempt->task->world;
     const uint32_t node = world->ranks[attempt->env.rank].node;
     uint32_t n_ranks = 0;
+    if (load->given && load->network) {
+        return rf_rank_load_sends(load, &attempt->method_env, &attempt->load,
+                                  err);
+    }
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         n_ranks +=
             world->ranks[r].node == node && rf_world_loads(world, load, r);
     }
     return rf_world_loads(world, load, attempt->env.rank)
-               ? rf_rank_load_create(load, n_ranks, &attempt->load, err)
+               ? rf_rank_load_reads(load, n_ranks, &attempt->load, err)
                : RF_OK;
 }
 

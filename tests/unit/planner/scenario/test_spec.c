@@ -76,10 +76,10 @@ TEST(test_spec_load_is_on_one_core_of_the_inference_side)
     json_auto_t *written = rf_spec_to_json(none, NULL);
     ck_assert(!none->load.given && most->load.given);
     ck_assert_ptr_null(json_object_get(written, "load"));
-    ck_assert_double_eq(most->load.memory_gbytes_per_s, 0);
+    ck_assert_double_eq(most->load.gbytes_per_s, 0);
     ck_assert_int_eq(most->load.on, RF_LOAD_ON_INFER);
     ck_assert_uint_eq(most->load.cores, 1);
-    ck_assert_double_eq(paced->load.memory_gbytes_per_s, 2.5);
+    ck_assert_double_eq(paced->load.gbytes_per_s, 2.5);
     ck_assert_int_eq(paced->load.on, RF_LOAD_ON_ALL);
     ck_assert_uint_eq(paced->load.cores, 3);
 }
@@ -322,7 +322,13 @@ static const struct {
     {SIDES ", 'modes': 1", "did you mean \"mode\"?"},
     {SIDES ", 'mode': 'both'", "$.mode: must be one of \"colocated\""},
     {SIDES ", 'mode': 'both'", ", not \"both\""},
-    {SIDES ", 'load': {}", "$.load: \"memory_gbytes_per_s\" is missing"},
+    {SIDES ", 'load': {}",
+     "$.load: must have one of \"memory_gbytes_per_s\" and"},
+    {SIDES ", 'load': {'memory_gbytes_per_s': 1, 'network_gbytes_per_s': 1}",
+     "must have one of"},
+    {SIDES ", 'load': {'network_gbytes_per_s': 0}",
+     "$.load.network_gbytes_per_s: must be a number from 0.01 to 1000000, or "
+     "\"max\""},
     {SIDES ", 'load': {'memory_gbytes_per_s': 0}",
      "$.load.memory_gbytes_per_s: must be a number from 0.01 to 1000000, or "
      "\"max\""},

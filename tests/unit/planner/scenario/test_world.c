@@ -399,6 +399,32 @@ TEST(test_world_of_sixteen_thousand_ranks)
     ck_assert_uint_eq(world->edp[RF_TRAIN], 32);
 }
 
+/* Ranks 0 to 2 infer on one node, 3 on the next, 4 and 5 on the last; the node
+ * between has none. */
+TEST(test_world_load_goes_round_the_nodes_that_have_one)
+{
+    static const uint32_t expected[] = {3, 3, 3, 4, 0, 1, RF_NONE};
+    struct rf_rank ranks[] = {{.node = 0},
+                              {.node = 0},
+                              {.node = 0},
+                              {.node = 2},
+                              {.node = 3},
+                              {.node = 3},
+                              {.node = 1, .index = {0, RF_NONE}}};
+    const struct rf_world world = {.n_ranks = 7, .ranks = ranks, .n_nodes = 4};
+    const struct rf_load_spec load = {.given = true, .network = true};
+    AUTO_FREE uint32_t *peers = rf_world_load_peers(&world, &load);
+    ck_assert_mem_eq(peers, expected, sizeof(expected));
+    for (uint32_t r = 0; r < world.n_ranks; r++) { /* all on one node */
+        ranks[r].node = 1;
+    }
+    free(peers);
+    peers = rf_world_load_peers(&world, &load);
+    for (uint32_t r = 0; r < world.n_ranks; r++) {
+        ck_assert_uint_eq(peers[r], RF_NONE);
+    }
+}
+
 /* Two ranks train, two others infer. */
 LOOP_TEST(test_world_has_a_load_on_the_ranks_of_its_side, 4)
 {

@@ -1,7 +1,7 @@
 /* A rank's load: its pace by a clock of the test's own, and its counters. */
 #include "common/clock.h"
 #include "tests/unit/unit.h"
-#include "worker/rank/rank_load.h"
+#include "worker/rank/load_memory.h"
 
 #define BLOCK_NS 1000
 
@@ -50,14 +50,14 @@ LOOP_TEST(test_load_reads_whole_blocks_from_its_start_to_its_stop, 2)
 {
     static const double rates[] = {0, 1}; /* as fast as it can, and paced */
     const struct rf_load_spec spec = {
-        .given = true, .memory_gbytes_per_s = rates[_i], .cores = 2};
+        .given = true, .gbytes_per_s = rates[_i], .cores = 2};
     struct rf_rank_load *load;
     struct rf_err err;
-    assert_ok(rf_rank_load_create(&spec, 1, &load, &err), err);
+    assert_ok(rf_rank_load_reads(&spec, 1, &load, &err), err);
     for (uint64_t bytes = 0, turn = 0; turn < 2; turn++) {
         assert_ok(rf_rank_load_start(load, &err), err);
         wait_for_more(load, bytes);
-        rf_rank_load_stop(load);
+        assert_ok(rf_rank_load_stop(load, &err), err);
         bytes = rf_rank_load_bytes(load);
         ck_assert_uint_eq(bytes % RF_LOAD_BLOCK_BYTES, 0);
         rf_sleep_until_ns(rf_now_ns() + RF_NS_PER_MS);

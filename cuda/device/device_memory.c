@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "cuda/device/device.h"
+#include "cuda/device/device_load.h"
 #include "cuda/device/fp8.h"
 #include "cuda/device/vmm.h"
 #include "cuda/nvml/memory_usage.h"
@@ -333,5 +334,9 @@ const struct rf_memory_ops rf_memory_cuda = {
     .quantizer_create = rf_fp8_quantizer_create,
     .quantizer_run = rf_fp8_job_run,
     .quantizer_destroy = rf_fp8_job_destroy,
+    .load_bytes = RF_DEVICE_LOAD_BYTES,
+    .load_create = rf_device_load_create,
+    .load_step = rf_device_load_step,
+    .load_destroy = rf_device_load_destroy,
     .used = cuda_used,
 };

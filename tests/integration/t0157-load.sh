@@ -130,9 +130,6 @@ test_what_no_rank_can_do_is_refused() {
     cluster '.scenarios[0].load.cores = 1024'
     coord_exits 4 cluster.json
     expect_text err 'load: 1024 cores for each rank, but localhost has'
-    cluster '.scenarios[0].method = "nccl"'
-    coord_exits 2 plan cluster.json
-    expect_text err 'load: it reads host memory, but method nccl'
     cluster '.scenarios[0].load = {network_gbytes_per_s: "max"}'
     coord_exits 2 plan cluster.json
     expect_text err 'load: network_gbytes_per_s needs ranks on two nodes'

@@ -46,6 +46,19 @@ test_a_network_load_runs_beside_nccl() {
         .alone_gbytes_per_s > 0.001'
 }
 
+# One rank of each side; a step copies 32 MiB.
+test_a_load_copies_inside_the_device() {
+    verifies 1 '.nodes[0].slots = 2 | .scenarios[0] += {train: {tp: 1},
+        infer: {tp: 1, layout: "vllm"}, iterations: 5, warmup: 0,
+        load: {memory_gbytes_per_s: 1}}'
+    expect_json "$(result s)" '.summary.load.load_slowdown.count == 5 and
+        ([.iterations[].loaded_ranks[1] | .load_alone_bytes + .load_bytes] |
+            add >= 33554432 and all(. % 33554432 == 0))'
+    run_fails 1 '.launch.env.FAKE_CUDA_FAIL = "cudaEventCreateWithFlags:1:1"
+        | .scenarios[0].load = {memory_gbytes_per_s: "max"}' \
+        'rank [2-5]: a load in device memory: cudaEventCreateWithFlags: '
+}
+
 test_registration_and_why_there_is_none_are_in_the_result() {
     cluster
     coord_exits 0 cluster.json

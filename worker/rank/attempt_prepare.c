@@ -569,7 +569,8 @@ static enum rf_status make_load(struct rf_rank_attempt *attempt,
             world->ranks[r].node == node && rf_world_loads(world, load, r);
     }
     return rf_world_loads(world, load, attempt->env.rank)
-               ? rf_rank_load_reads(load, n_ranks, &attempt->load, err)
+               ? rf_rank_load_reads(load, attempt->memory, n_ranks,
+                                    &attempt->load, err)
                : RF_OK;
 }
 

@@ -177,8 +177,8 @@ enum rf_status rf_rank_load_sends(const struct rf_load_spec *spec,
 {
     struct rf_rank_load *load;
     enum rf_status status;
-    RF_TRY(rf_rank_load_new(spec, 2 * spec->cores, RF_LOAD_BLOCK_BYTES, &load,
-                            err));
+    RF_TRY(rf_rank_load_new(spec, 2 * spec->cores, RF_LOAD_BLOCK_BYTES,
+                            RF_LOAD_BLOCK_BYTES, &load, err));
     status = connect_all(load, env, spec, err);
     if (status != RF_OK) {
         rf_err_wrap(err, "connections of \"load\"");

@@ -17,7 +17,8 @@
 #define LONGEST_SLEEP_NS (10 * RF_NS_PER_MS) /* until it looks at `stop` */
 
 enum rf_status rf_rank_load_new(const struct rf_load_spec *spec,
-                                uint32_t n_threads, uint64_t buffer_bytes,
+                                uint32_t n_threads, uint64_t block_bytes,
+                                uint64_t buffer_bytes,
                                 struct rf_rank_load **out, struct rf_err *err)
 {
     struct rf_rank_load *load = rf_xcalloc(1, sizeof(*load));
@@ -28,10 +29,11 @@ enum rf_status rf_rank_load_new(const struct rf_load_spec *spec,
         free(load);
         return status;
     }
+    load->block_bytes = block_bytes;
     load->buffer_bytes = buffer_bytes;
     if (spec->gbytes_per_s > 0) {
-        load->block_ns = llround((double)RF_LOAD_BLOCK_BYTES * spec->cores /
-                                 spec->gbytes_per_s);
+        load->block_ns =
+            llround((double)block_bytes * spec->cores / spec->gbytes_per_s);
     }
     load->n_threads = n_threads;
     load->threads = rf_xcalloc(n_threads, sizeof(*load->threads));
@@ -55,6 +57,9 @@ void rf_rank_load_destroy(struct rf_rank_load *load)
         }
         free(load->threads[i].ends);
         free(load->threads[i].polled);
+        if (load->threads[i].on_device != NULL) {
+            load->memory->load_destroy(load->threads[i].on_device);
+        }
     }
     rf_memory_host.free(&load->arena);
     free(load->threads);

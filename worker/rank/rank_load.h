@@ -25,8 +25,9 @@ struct rf_load_thread {
     uint64_t (*step)(struct rf_load_thread *thread);
     bool unpaced;
     uint8_t *buffer;
-    uint64_t at;  /* byte in the buffer */
-    uint64_t sum; /* of what was read, which has to go somewhere */
+    uint64_t at;     /* byte in the buffer */
+    uint64_t sum;    /* of what was read, which has to go somewhere */
+    void *on_device; /* rf_memory_ops.load_create()'s; NULL: none */
     struct rf_datalink_end *ends; /* its connections, which it owns */
     struct pollfd *polled;        /* for each of them */
     uint32_t n_ends;
@@ -37,17 +38,21 @@ struct rf_load_thread {
 };
 
 struct rf_rank_load {
-    struct rf_arena arena; /* all buffers */
-    uint64_t buffer_bytes; /* of a thread, a multiple of a block */
+    const struct rf_memory_ops *memory; /* of `on_device` */
+    struct rf_arena arena;              /* all buffers in host memory */
+    uint64_t block_bytes;
+    uint64_t buffer_bytes; /* of a thread, a multiple of a block, or 0 */
     int64_t block_ns;      /* of a thread at the stated rate; 0: not paced */
     atomic_bool stop;
     uint32_t n_threads, n_running;
     struct rf_load_thread *threads;
 };
 
-/* A load of threads that each have a buffer, and nothing to do yet. */
+/* A load of threads that each have a buffer, and nothing to do yet. Of its
+ * blocks `cores` threads do as many as its rate says. */
 enum rf_status rf_rank_load_new(const struct rf_load_spec *spec,
-                                uint32_t n_threads, uint64_t buffer_bytes,
+                                uint32_t n_threads, uint64_t block_bytes,
+                                uint64_t buffer_bytes,
                                 struct rf_rank_load **out,
                                 struct rf_err *err) RF_MUST_CHECK;
 void rf_rank_load_destroy(struct rf_rank_load *load); /* stopped, or NULL */

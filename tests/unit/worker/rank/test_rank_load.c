@@ -1,6 +1,7 @@
 /* A rank's load: its pace by a clock of the test's own, and its counters. */
 #include "common/clock.h"
 #include "tests/unit/unit.h"
+#include "worker/content/memory_host.h"
 #include "worker/rank/load_memory.h"
 
 #define BLOCK_NS 1000
@@ -53,7 +54,7 @@ LOOP_TEST(test_load_reads_whole_blocks_from_its_start_to_its_stop, 2)
         .given = true, .gbytes_per_s = rates[_i], .cores = 2};
     struct rf_rank_load *load;
     struct rf_err err;
-    assert_ok(rf_rank_load_reads(&spec, 1, &load, &err), err);
+    assert_ok(rf_rank_load_reads(&spec, &rf_memory_host, 1, &load, &err), err);
     for (uint64_t bytes = 0, turn = 0; turn < 2; turn++) {
         assert_ok(rf_rank_load_start(load, &err), err);
         wait_for_more(load, bytes);

@@ -18,69 +18,6 @@
 #define BLOCK 128
 #define LINE_BYTES 64 /* of caches */
 #define MAX_BLOCKS (PANEL / BLOCK)
-#define NOT_FINITE 0x7F80 /* bfloat16 magnitudes from here on */
-
-/* --- Scales of blocks ------------------------------------------------------ */
-
-/* Exponent of the least power of two from `value` on, plus 127: E8M0. 2^-127 is
- * itself a denormal number. */
-static uint32_t power_above(float value)
-{
-    const uint32_t bits = rf_bits_of_float(value), exponent = bits >> 23;
-    return exponent +
-           ((bits & 0x7FFFFF) > (exponent == 0 ? 0x400000u : 0u) ? 1u : 0u);
-}
-
-/* --- mxfp8 ----------------------------------------------------------------- */
-
-#define GROUP 32 /* blocks, of RF_CONVERT_STEP columns */
-
-/* The scales of a group as exponents plus 127, and the factors that its elements
- * take. */
-static void scale_group(const uint16_t amax[GROUP], uint8_t power[GROUP],
-                        float factor[GROUP])
-{
-    for (uint32_t b = 0; b < GROUP; b++) {
-        const uint32_t above =
-            power_above(rf_bf16_to_f32(amax[b]) * (1.0f / RF_FP8_MAX));
-        power[b] = (uint8_t)above;
-        factor[b] = rf_float_of_bits((254 - above) << 23);
-    }
-}
-
-static bool are_finite(const uint16_t *amax, uint32_t n)
-{
-    uint16_t most = 0;
-    for (uint32_t b = 0; b < n; b++) {
-        most = RF_MAX(most, amax[b]);
-    }
-    return most < NOT_FINITE;
-}
-
-static bool convert_mxfp8(const struct rf_convert_rows *rows)
-{
-    const struct rf_convert_loops *loops = rf_convert_loops(0);
-    const uint64_t across = rows->columns / RF_CONVERT_STEP;
-    uint16_t amax[GROUP] = {0};
-    uint8_t power[GROUP];
-    float factor[GROUP];
-    for (uint64_t r = 0; r < rows->rows; r++) {
-        const uint8_t *src = rows->src + r * rows->pitch;
-        for (uint64_t b = 0; b < across; b += GROUP) {
-            const uint32_t n = (uint32_t)RF_MIN(across - b, (uint64_t)GROUP);
-            const uint64_t c = b * RF_CONVERT_STEP;
-            loops->amax(src + 2 * c, n, amax);
-            if (!are_finite(amax, n)) {
-                return false;
-            }
-            scale_group(amax, power, factor);
-            memcpy(rows->scales + r * across + b, power, n);
-            loops->e4m3(src + 2 * c, n, RF_CONVERT_STEP, factor,
-                        rows->values + r * rows->columns + c);
-        }
-    }
-    return true;
-}
 
 /* --- fp8_block128 ---------------------------------------------------------- */
 
@@ -189,15 +126,15 @@ static bool scale_panel(const struct fp8 *fp8, struct panel *panel)
     const uint64_t at = panel->top / BLOCK * across + panel->left / BLOCK;
     const uint32_t n = blocks_of(panel);
     for (uint32_t b = 0; b < n; b++) {
-        uint16_t bits = 0;
+        uint32_t bits = 0;
         fp8->loops->amax((const uint8_t *)&panel->lanes[b], 1, &bits);
-        if (bits >= NOT_FINITE) {
+        if (bits >= RF_CONVERT_NOT_FINITE) {
             return false;
         }
-        const float amax = rf_bf16_to_f32(bits);
+        const float amax = rf_bf16_to_f32((uint16_t)bits);
         const float scale = (amax > fp8->eps ? amax : fp8->eps) / RF_FP8_MAX;
         panel->scale[b] =
-            fp8->ue8m0 ? rf_float_of_bits(power_above(scale) << 23) : scale;
+            fp8->ue8m0 ? rf_float_of_bits(rf_power_above(scale) << 23) : scale;
         panel->factor[b] =
             fp8->rows->divides ? panel->scale[b] : 1.0f / panel->scale[b];
     }
@@ -263,7 +200,7 @@ static void convert_tensor(const struct rf_quant_format *format,
     }
 }
 
-/* --- nvfp4 ----------------------------------------------------------------- */
+/* --- mxfp8 and nvfp4 ------------------------------------------------------- */
 
 /* 2688 = 448 · 6, the largest values of e4m3 and e2m1. */
 static float encode_scale(float amax)
@@ -272,65 +209,33 @@ static float encode_scale(float amax)
     return scale < FLT_MAX ? scale : FLT_MAX;
 }
 
-static float from_e4m3(uint8_t code)
+static bool convert_groups(const struct rf_quant_format *format,
+                           const struct rf_convert_rows *rows)
 {
-    const uint32_t exponent = code >> 3 & 15, fraction = code & 7;
-    return exponent == 0
-               ? (float)fraction * 0x1p-9f
-               : rf_float_of_bits((exponent + 120) << 23 | fraction << 20);
-}
-
-/* The nearest of 0, 0.5, 1, 1.5, 2, 3, 4 and 6, of two the even code. */
-static uint8_t to_e2m1(float value)
-{
-    const float x = rf_float_of_bits(rf_bits_of_float(value) & 0x7FFFFFFF);
-    const int code = (x > 0.25f) + (x >= 0.75f) + (x > 1.25f) + (x >= 1.75f) +
-                     (x > 2.5f) + (x >= 3.5f) + (x > 5.0f);
-    return (uint8_t)(code | (int)(rf_bits_of_float(value) >> 28 & 8));
-}
-
-static uint16_t load(const uint8_t *at)
-{
-    uint16_t bits;
-    memcpy(&bits, at, sizeof(bits));
-    return bits;
-}
-
-/* One block of 16, which becomes 8 bytes. */
-static void convert_nvfp4_block(const uint8_t *src, float encode, uint8_t *out,
-                                uint8_t *scale)
-{
-    uint16_t amax = 0;
-    float factor = FLT_MAX;
-    for (uint32_t i = 0; i < 16; i++) {
-        const uint16_t magnitude = load(src + sizeof(uint16_t) * i) & 0x7FFF;
-        amax = RF_MAX(amax, magnitude);
-    }
-    *scale = rf_f32_to_e4m3(rf_bf16_to_f32(amax) * (encode * (1.0f / 6.0f)));
-    if (*scale != 0) {
-        factor = 1.0f / (from_e4m3(*scale) * (1.0f / encode));
-        factor = factor < FLT_MAX ? factor : FLT_MAX;
-    }
-    for (uint32_t i = 0; i < 8; i++) {
-        const float low =
-            rf_bf16_to_f32(load(src + sizeof(uint32_t) * i)) * factor;
-        const float high =
-            rf_bf16_to_f32(load(src + sizeof(uint32_t) * i + 2)) * factor;
-        out[i] = (uint8_t)(to_e2m1(low) | to_e2m1(high) << 4);
-    }
-}
-
-static void convert_nvfp4(const struct rf_convert_rows *rows)
-{
+    const struct rf_convert_loops *loops = rf_convert_loops(0);
+    rf_groups_fn *convert =
+        format->id == RF_MXFP8 ? loops->mxfp8 : loops->nvfp4;
+    const uint32_t wide = format->columns, packed = format->parts[0].columns;
+    const uint64_t whole = rows->columns / RF_CONVERT_GROUP * RF_CONVERT_GROUP;
+    const uint64_t rest = rows->columns - whole;
     const float encode = encode_scale(rows->amax);
-    uint8_t *out = rows->values, *scale = rows->scales;
-    for (uint64_t r = 0; r < rows->rows; r++) {
+    uint8_t x[2 * RF_CONVERT_GROUP] = {0}, padded[RF_CONVERT_GROUP];
+    uint8_t scales_of_x[RF_CONVERT_GROUP];
+    bool finite = true;
+    for (uint64_t r = 0; r < rows->rows && finite; r++) {
         const uint8_t *src = rows->src + r * rows->pitch;
-        for (uint64_t c = 0; c < rows->columns; c += 16) {
-            convert_nvfp4_block(src + 2 * c, encode, out, scale++);
-            out += 8;
+        uint8_t *scales = rows->scales + r * rows->columns / wide;
+        uint8_t *to = rows->values + r * rows->columns / packed;
+        finite = convert(src, (uint32_t)(whole / RF_CONVERT_GROUP), encode,
+                         scales, to);
+        if (rest > 0) {
+            memcpy(x, src + 2 * whole, 2 * rest);
+            finite &= convert(x, 1, encode, scales_of_x, padded);
+            memcpy(scales + whole / wide, scales_of_x, rest / wide);
+            memcpy(to + whole / packed, padded, rest / packed);
         }
     }
+    return finite;
 }
 
 /* --- Matrices -------------------------------------------------------------- */
@@ -342,11 +247,9 @@ bool rf_convert_run(const struct rf_quant_format *format,
     case RF_FP8_TENSOR:
         convert_tensor(format, rows);
         return true;
-    case RF_NVFP4:
-        convert_nvfp4(rows);
-        return true;
     case RF_MXFP8:
-        return convert_mxfp8(rows);
+    case RF_NVFP4:
+        return convert_groups(format, rows);
     default:
         return convert_block128(rows, format->id == RF_FP8_BLOCK128_UE8M0);
     }
@@ -365,7 +268,7 @@ float rf_convert_amax(const struct rf_convert_rows *rows)
     const uint64_t whole = rows->columns / RF_CONVERT_STEP * RF_CONVERT_STEP;
     const uint64_t rest = rows->columns - whole;
     struct rf_convert_lanes lanes = {{0}}, x = {{0}};
-    uint16_t most = 0;
+    uint32_t most = 0;
     for (uint64_t r = 0; r < rows->rows; r++) {
         const uint8_t *src = rows->src + r * rows->pitch;
         loops->raise(src, 1, (uint32_t)whole, &lanes);
@@ -373,7 +276,14 @@ float rf_convert_amax(const struct rf_convert_rows *rows)
         loops->raise((const uint8_t *)&x, 1, RF_CONVERT_STEP, &lanes);
     }
     loops->amax((const uint8_t *)&lanes, 1, &most);
-    return rf_bf16_to_f32(most);
+    return rf_bf16_to_f32((uint16_t)most);
+}
+
+static uint16_t load(const uint8_t *at)
+{
+    uint16_t bits;
+    memcpy(&bits, at, sizeof(bits));
+    return bits;
 }
 
 bool rf_convert_not_finite(const struct rf_convert_rows *rows, uint64_t *row,
@@ -382,7 +292,7 @@ bool rf_convert_not_finite(const struct rf_convert_rows *rows, uint64_t *row,
     for (uint64_t r = 0; r < rows->rows; r++) {
         const uint8_t *src = rows->src + r * rows->pitch;
         for (uint64_t c = 0; c < rows->columns; c++) {
-            if ((load(src + 2 * c) & 0x7FFF) >= NOT_FINITE) {
+            if ((load(src + 2 * c) & 0x7FFF) >= RF_CONVERT_NOT_FINITE) {
                 *row = r;
                 *column = c;
                 return true;

@@ -6,7 +6,7 @@
  */
 #include "worker/content/convert_loops.h"
 
-#include <stdbool.h>
+#include <float.h>
 #include <string.h>
 
 #include "common/compiler.h"
@@ -14,8 +14,11 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* bfloat16 at any address. */
+/* bfloat16 at any address; two of them, the first in the low bits, and the two
+ * bytes that they become. */
 typedef uint16_t bfloat16 __attribute__((aligned(1), may_alias));
+typedef uint32_t two_bfloat16 __attribute__((aligned(1), may_alias));
+typedef uint16_t two_bytes __attribute__((aligned(1), may_alias));
 
 ALWAYS_INLINE void raise_lanes(const bfloat16 *restrict x,
                                struct rf_convert_lanes *restrict lanes)
@@ -27,23 +30,68 @@ ALWAYS_INLINE void raise_lanes(const bfloat16 *restrict x,
     }
 }
 
-/* Adding 2^20 times a product's power of two (2^-6 at least: below, e4m3 has no
- * finer steps) rounds it to the three bits that e4m3 keeps, to nearest even.
- * The sum's last byte counts these steps, the exponent of `big` those of lower
- * powers: from 2^14 on, eight for each. */
-ALWAYS_INLINE void to_e4m3(const bfloat16 *restrict x, float factor,
-                           bool divides, uint8_t *restrict out)
+/* A format of small numbers: bits after the point, and the least exponent, plus
+ * 127, below which its steps become no finer. */
+struct number {
+    uint32_t least, fraction;
+};
+
+static const struct number e4m3 = {121, 3}, e2m1 = {127, 1};
+
+/* Adding 2^(23 - fraction) times a magnitude's power of two rounds it to the
+ * bits that a number keeps, to nearest even; the last bits of the sum count
+ * steps. To these, code_of() adds the steps of lower powers, 2^fraction for each.
+ * An even number of steps more makes that begin with code 0. */
+ALWAYS_INLINE uint32_t rounder(float magnitude, struct number number)
 {
-    for (uint32_t i = 0; i < RF_CONVERT_STEP; i++) {
-        const uint32_t least = 121u << 23; /* 2^-6 */
-        const float magnitude =
-            rf_float_of_bits((uint32_t)(x[i] & 0x7FFF) << 16);
-        const float product = divides ? magnitude / factor : magnitude * factor;
-        const uint32_t power = rf_bits_of_float(product) & 0x7F800000;
-        const uint32_t big = (power > least ? power : least) + (20u << 23);
-        const uint32_t sum = rf_bits_of_float(product + rf_float_of_bits(big));
-        out[i] = (uint8_t)((uint8_t)(sum + (big >> 20)) - (141u << 3) +
-                           (uint8_t)(x[i] >> 8 & 0x80));
+    const uint32_t shift = 23 - number.fraction;
+    const int32_t least = (int32_t)(number.least << 23);
+    const int32_t power = (int32_t)(rf_bits_of_float(magnitude) & 0x7F800000);
+    return (uint32_t)(power > least ? power : least) + (shift << 23) +
+           (1u << shift) - ((number.least + shift) << number.fraction);
+}
+
+/* A magnitude's code; bits from the 20th on mean nothing. */
+ALWAYS_INLINE uint32_t code_of(float magnitude, struct number number)
+{
+    const uint32_t big = rounder(magnitude, number);
+    return rf_bits_of_float(magnitude + rf_float_of_bits(big)) +
+           (big >> (23 - number.fraction));
+}
+
+/* Positive numbers are ordered like their bits. */
+ALWAYS_INLINE float at_most(float value, float most)
+{
+    const int32_t bits = (int32_t)rf_bits_of_float(value);
+    const int32_t limit = (int32_t)rf_bits_of_float(most);
+    return rf_float_of_bits((uint32_t)(bits < limit ? bits : limit));
+}
+
+ALWAYS_INLINE float low(uint32_t both)
+{
+    return rf_float_of_bits(both << 16 & 0x7FFF0000);
+}
+
+ALWAYS_INLINE float high(uint32_t both)
+{
+    return rf_float_of_bits(both & 0x7FFF0000);
+}
+
+/* In 32 bits, and narrowed by a loop of its own: else GCC narrows operands. */
+ALWAYS_INLINE void to_e4m3(const two_bfloat16 *restrict x, float factor,
+                           bool divides, two_bytes *restrict out)
+{
+    uint32_t codes[RF_CONVERT_STEP / 2];
+    for (uint32_t i = 0; i < RF_CONVERT_STEP / 2; i++) {
+        const float first = divides ? low(x[i]) / factor : low(x[i]) * factor;
+        const float second =
+            divides ? high(x[i]) / factor : high(x[i]) * factor;
+        const uint32_t signs = x[i] & 0x80008000;
+        codes[i] = code_of(first, e4m3) | code_of(second, e4m3) << 8 |
+                   signs >> 8 | signs >> 16;
+    }
+    for (uint32_t i = 0; i < RF_CONVERT_STEP / 2; i++) {
+        out[i] = (uint16_t)codes[i];
     }
 }
 
@@ -60,16 +108,17 @@ ALWAYS_INLINE void raise_blocks(const uint8_t *src, uint32_t n, uint32_t width,
     }
 }
 
-ALWAYS_INLINE void amax_blocks(const uint8_t *src, uint32_t n, uint16_t *amax)
+ALWAYS_INLINE void amax_blocks(const uint8_t *src, uint32_t n, uint32_t width,
+                               uint32_t *amax)
 {
-    for (uint32_t b = 0; b < n; b++, src += STEP_BYTES) {
+    for (uint32_t b = 0; b < n; b++, src += sizeof(bfloat16) * width) {
         const bfloat16 *x = (const bfloat16 *)src;
         int16_t most = 0;
-        for (uint32_t i = 0; i < RF_CONVERT_STEP; i++) {
+        for (uint32_t i = 0; i < width; i++) {
             const int16_t magnitude = (int16_t)(x[i] & 0x7FFF);
             most = magnitude > most ? magnitude : most;
         }
-        amax[b] = (uint16_t)most;
+        amax[b] = (uint32_t)most;
     }
 }
 
@@ -78,9 +127,112 @@ ALWAYS_INLINE void e4m3_blocks(const uint8_t *src, uint32_t n, uint32_t width,
 {
     for (uint32_t b = 0; b < n; b++) {
         for (uint32_t c = 0; c < width; c += RF_CONVERT_STEP) {
-            to_e4m3((const bfloat16 *)src, factors[b], divides, out);
+            to_e4m3((const two_bfloat16 *)src, factors[b], divides,
+                    (two_bytes *)out);
             src += STEP_BYTES;
             out += RF_CONVERT_STEP;
+        }
+    }
+}
+
+#define MXFP8_BLOCKS (RF_CONVERT_GROUP / RF_CONVERT_STEP)
+#define GROUP_BYTES (sizeof(bfloat16) * RF_CONVERT_GROUP)
+#define AHEAD_BYTES 2048 /* of what is read, fetched from memory */
+
+/* The largest magnitudes of a group's blocks. */
+ALWAYS_INLINE void scan_group(const uint8_t *src, uint32_t width,
+                              uint32_t *amax)
+{
+    for (uint32_t i = 0; i < GROUP_BYTES; i += 64) {
+        __builtin_prefetch(src + AHEAD_BYTES + i);
+    }
+    amax_blocks(src, RF_CONVERT_GROUP / width, width, amax);
+}
+
+/* Each group is scaled after the next one is scanned, whose largest magnitudes
+ * have then left the processor's queue of stores, from which vectors of them
+ * cannot be loaded. */
+ALWAYS_INLINE bool mxfp8_groups(const uint8_t *src, uint32_t n, uint8_t *scales,
+                                uint8_t *out)
+{
+    uint32_t amax[MXFP8_BLOCKS], powers[MXFP8_BLOCKS], most = 0;
+    float factors[MXFP8_BLOCKS];
+    for (uint32_t g = 0; g <= n; g++) {
+        if (g < n) {
+            scan_group(src, RF_CONVERT_STEP, amax);
+        }
+        if (g > 0) {
+            e4m3_blocks(src - GROUP_BYTES, MXFP8_BLOCKS, RF_CONVERT_STEP,
+                        factors, false, out);
+            out += RF_CONVERT_GROUP;
+        }
+        if (g < n) {
+            for (uint32_t b = 0; b < MXFP8_BLOCKS; b++) {
+                powers[b] = rf_power_above(rf_float_of_bits(amax[b] << 16) *
+                                           (1.0f / RF_FP8_MAX));
+                factors[b] = rf_float_of_bits((254 - powers[b]) << 23);
+                most = RF_MAX(most, amax[b]);
+            }
+            for (uint32_t b = 0; b < MXFP8_BLOCKS; b++) {
+                scales[b] = (uint8_t)powers[b];
+            }
+            scales += MXFP8_BLOCKS;
+            src += GROUP_BYTES;
+        }
+    }
+    return most < RF_CONVERT_NOT_FINITE;
+}
+
+#define NVFP4_BLOCK 16u
+#define NVFP4_BLOCKS (RF_CONVERT_GROUP / NVFP4_BLOCK)
+
+ALWAYS_INLINE void to_e2m1(const two_bfloat16 *restrict x, float factor,
+                           uint32_t *restrict codes)
+{
+    for (uint32_t i = 0; i < NVFP4_BLOCK / 2; i++) {
+        const uint32_t first = code_of(at_most(low(x[i]) * factor, 6), e2m1);
+        const uint32_t second = code_of(at_most(high(x[i]) * factor, 6), e2m1);
+        codes[i] = first | second << 4 | (x[i] >> 12 & 8) | (x[i] >> 24 & 0x80);
+    }
+}
+
+ALWAYS_INLINE void nvfp4_groups(const uint8_t *src, uint32_t n, float encode,
+                                uint8_t *scales, uint8_t *restrict out)
+{
+    const float multiplier = encode * (1.0f / 6.0f), decode = 1.0f / encode;
+    uint32_t amax[NVFP4_BLOCKS], rounded[NVFP4_BLOCKS];
+    float factors[NVFP4_BLOCKS];
+    uint32_t codes[RF_CONVERT_GROUP / 2];
+    for (uint32_t g = 0; g <= n; g++) {
+        if (g < n) {
+            scan_group(src, NVFP4_BLOCK, amax);
+        }
+        if (g > 0) {
+            const uint8_t *from = src - GROUP_BYTES;
+            for (uint32_t b = 0; b < NVFP4_BLOCKS; b++) {
+                to_e2m1((const two_bfloat16 *)from, factors[b],
+                        &codes[b * NVFP4_BLOCK / 2]);
+                from += sizeof(bfloat16) * NVFP4_BLOCK;
+            }
+            for (uint32_t i = 0; i < RF_CONVERT_GROUP / 2; i++) {
+                out[i] = (uint8_t)codes[i];
+            }
+            out += RF_CONVERT_GROUP / 2;
+        }
+        if (g < n) {
+            for (uint32_t b = 0; b < NVFP4_BLOCKS; b++) {
+                const float scale =
+                    rf_float_of_bits(amax[b] << 16) * multiplier;
+                const float big = rf_float_of_bits(rounder(scale, e4m3));
+                const float nearest = scale + big - big;
+                rounded[b] = code_of(scale, e4m3);
+                factors[b] = at_most(1.0f / (nearest * decode), FLT_MAX);
+            }
+            for (uint32_t b = 0; b < NVFP4_BLOCKS; b++) {
+                scales[b] = (uint8_t)rounded[b];
+            }
+            scales += NVFP4_BLOCKS;
+            src += GROUP_BYTES;
         }
     }
 }
@@ -93,9 +245,9 @@ ALWAYS_INLINE void e4m3_blocks(const uint8_t *src, uint32_t n, uint32_t width,
         raise_blocks(src, n, width, lanes);                                    \
     }                                                                          \
     attribute static void amax_##name(const uint8_t *src, uint32_t n,          \
-                                      uint16_t *amax)                          \
+                                      uint32_t *amax)                          \
     {                                                                          \
-        amax_blocks(src, n, amax);                                             \
+        amax_blocks(src, n, RF_CONVERT_STEP, amax);                            \
     }                                                                          \
     attribute static void e4m3_##name(const uint8_t *src, uint32_t n,          \
                                       uint32_t width, const float *factors,    \
@@ -109,8 +261,23 @@ ALWAYS_INLINE void e4m3_blocks(const uint8_t *src, uint32_t n, uint32_t width,
     {                                                                          \
         e4m3_blocks(src, n, width, factors, true, out);                        \
     }                                                                          \
+    attribute static bool mxfp8_##name(const uint8_t *src, uint32_t n,         \
+                                       float encode, uint8_t *scales,          \
+                                       uint8_t *out)                           \
+    {                                                                          \
+        (void)encode;                                                          \
+        return mxfp8_groups(src, n, scales, out);                              \
+    }                                                                          \
+    attribute static bool nvfp4_##name(const uint8_t *src, uint32_t n,         \
+                                       float encode, uint8_t *scales,          \
+                                       uint8_t *out)                           \
+    {                                                                          \
+        nvfp4_groups(src, n, encode, scales, out);                             \
+        return true;                                                           \
+    }                                                                          \
     static const struct rf_convert_loops loops_##name = {                      \
-        raise_##name, amax_##name, e4m3_##name, quotient_##name};
+        raise_##name,    amax_##name,  e4m3_##name,                            \
+        quotient_##name, mxfp8_##name, nvfp4_##name};
 
 LOOPS(all, )
 #if defined(__x86_64__)

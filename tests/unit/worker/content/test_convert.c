@@ -266,6 +266,30 @@ LOOP_TEST(test_every_bfloat16_under_every_edge, RF_QUANTS)
     check_every_bfloat16(format_at(_i), &plain);
 }
 
+/* All magnitudes up to an edge beside it in their blocks, which any tensor of a
+ * larger edge may have. */
+LOOP_TEST(test_every_bfloat16_beside_every_edge, RF_ARRAY_SIZE(edges))
+{
+    AUTO_FREE uint16_t *x = malloc(ALL * sizeof(*x));
+    AUTO_FREE uint8_t *values = malloc(ALL), *scales = malloc(ALL);
+    const struct matrix m = {x, 512, 128, 512};
+    for (uint32_t odd = 0; odd < 2; odd++) {
+        for (uint32_t i = 0; i < ALL; i++) {
+            const uint16_t most = RF_MIN((uint16_t)(i & 0x7FFF), edges[_i]);
+            x[i] = i % 16 == odd ? edges[_i] : (uint16_t)(most | (i & 0x8000));
+        }
+        check_matrix(format_at(RF_MXFP8), &m);
+        for (size_t e = (size_t)_i; e < RF_ARRAY_SIZE(edges); e++) {
+            const float tensor = value_of(edges[e]);
+            const struct rf_convert_rows rows =
+                rows_of(&m, values, scales, tensor);
+            ck_assert(rf_convert_run(format_at(RF_NVFP4), &rows));
+            expect_converted(format_at(RF_NVFP4), &m, tensor, &plain, values,
+                             scales);
+        }
+    }
+}
+
 /* The forms of other libraries, named in convert.h, and the bounds of eps. */
 LOOP_TEST(test_every_bfloat16_with_options_of_blocks, 10)
 {
@@ -413,18 +437,29 @@ LOOP_TEST(test_infinity_and_nan_are_refused_and_found, RF_QUANTS)
     }
 }
 
+/* What all of x becomes in groups, after its scales. */
+static void convert_groups(rf_groups_fn *convert, const uint16_t *x,
+                           float encode, uint8_t made[2 * ALL])
+{
+    memset(made, 0, 2 * ALL);
+    ck_assert(convert((const uint8_t *)x, ALL / RF_CONVERT_GROUP, encode, made,
+                      made + ALL));
+}
+
 /* All sets of instructions give the same: they are the same code. */
 LOOP_TEST(test_loops_of_all_instructions_agree, 3)
 {
     static const float factors[] = {1.0f, 1.9f, 0x1p-20f, 448.0f / 3.0f};
     AUTO_FREE uint16_t *x = malloc(ALL * sizeof(*x));
     AUTO_FREE uint8_t *out = malloc(ALL);
+    AUTO_FREE uint8_t *made = malloc(2 * ALL), *wanted = malloc(2 * ALL);
+    const struct rf_convert_loops *fastest = rf_convert_loops(0);
     const struct rf_convert_loops *loops = rf_convert_loops((size_t)_i);
     ck_assert(loops != NULL || _i > 0);
     for (size_t f = 0; loops != NULL && f < RF_ARRAY_SIZE(factors); f++) {
         struct rf_convert_lanes lanes = {{0}};
         float of_blocks[ALL / 1024];
-        uint16_t amax[ALL / RF_CONVERT_STEP], most = 0, whole = 0;
+        uint32_t amax[ALL / RF_CONVERT_STEP], most = 0, whole = 0;
         for (uint32_t i = 0; i < ALL; i++) {
             const float value = value_of((uint16_t)i) * factors[f];
             x[i] = fabsf(value) <= 448 ? (uint16_t)i : 0;
@@ -434,6 +469,12 @@ LOOP_TEST(test_loops_of_all_instructions_agree, 3)
         }
         loops->e4m3((const uint8_t *)x, RF_ARRAY_SIZE(of_blocks), 1024,
                     of_blocks, out);
+        convert_groups(loops->mxfp8, x, 6 * factors[f], made);
+        convert_groups(fastest->mxfp8, x, 6 * factors[f], wanted);
+        ck_assert_mem_eq(made, wanted, 2 * ALL);
+        convert_groups(loops->nvfp4, x, 6 * factors[f], made);
+        convert_groups(fastest->nvfp4, x, 6 * factors[f], wanted);
+        ck_assert_mem_eq(made, wanted, 2 * ALL);
         loops->raise((const uint8_t *)x, 1, ALL, &lanes);
         loops->amax((const uint8_t *)&lanes, 1, &most);
         loops->amax((const uint8_t *)x, RF_ARRAY_SIZE(amax), amax);
@@ -441,7 +482,7 @@ LOOP_TEST(test_loops_of_all_instructions_agree, 3)
             const uint16_t magnitude = x[i] & 0x7FFF;
             ck_assert_uint_eq(out[i], e4m3(value_of(x[i]) * factors[f]));
             ck_assert_uint_le(magnitude, amax[i / RF_CONVERT_STEP]);
-            whole = RF_MAX(whole, magnitude);
+            whole = RF_MAX(whole, (uint32_t)magnitude);
         }
         ck_assert_uint_eq(most, whole);
         for (uint32_t b = 0; b < RF_ARRAY_SIZE(amax); b++) {

@@ -134,34 +134,35 @@ static enum rf_status make_layout(struct rf_layout_build *build,
     return RF_OK;
 }
 
-/* Sorts the keys and makes one layout per run of equal ones. */
+/* Makes one layout per run of equal keys. */
 static enum rf_status make_all(struct rf_layout_build *build,
                                const struct rf_layout_ops *ops,
                                const struct class_key *keys,
+                               const struct rf_world_mesh *mesh,
                                struct rf_layouts *out, struct rf_err *err)
 {
-    for (uint32_t i = 0; i < out->n_indices; i++) {
+    for (uint32_t i = 0; i < mesh->size; i++) {
         if (i == 0 ||
             memcmp(keys[i].part, keys[i - 1].part, sizeof(keys[i].part)) != 0) {
             build->index = keys[i].index;
-            build->at = rf_coord_of(build->side, out->n_indices, build->index);
+            build->at = rf_coord_of(build->side, mesh->size, build->index);
             RF_TRY(make_layout(build, ops, &out->layouts[out->n_layouts], err));
             out->n_layouts++;
         }
-        out->of_index[keys[i].index] = out->n_layouts - 1;
+        out->of_index[mesh->first + keys[i].index] = out->n_layouts - 1;
     }
     return RF_OK;
 }
 
-enum rf_status rf_layouts_build(const struct rf_model *model,
-                                const struct rf_world *world,
-                                const struct rf_spec *spec, enum rf_side which,
-                                struct rf_layouts *out, struct rf_err *err)
+/* Adds the layouts of one side of the scenario. */
+static enum rf_status add_mesh(const struct rf_model *model,
+                               const struct rf_world *world,
+                               const struct rf_spec *spec, enum rf_side which,
+                               struct rf_layouts *made, struct rf_err *err)
 {
     const struct rf_side_spec *side = &spec->side[which];
     const struct rf_layout_ops *ops = rf_layout_ops_of(side->layout);
-    uint32_t size = world->size[which];
-    struct rf_layouts made = {.n_indices = size};
+    const uint32_t size = world->mesh[which].size;
     uint32_t *starts = rf_xcalloc(rf_stage_slices(side) + 1, sizeof(*starts));
     struct class_key *keys = rf_xcalloc(size, sizeof(*keys));
     struct rf_param_scheme *schemes =
@@ -175,8 +176,6 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
         .stage_starts = starts,
         .schemes = schemes,
     };
-    made.layouts = rf_xcalloc(size, sizeof(*made.layouts));
-    made.of_index = rf_xcalloc(size, sizeof(*made.of_index));
     build.n_schemes = rf_layout_fuse(model, ops->fusions, ops->n_fusions,
                                      ops->experts_inside, schemes);
     for (uint32_t i = 0; i < size; i++) {
@@ -185,16 +184,37 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
     qsort(keys, size, sizeof(*keys), compare_keys);
     enum rf_status status =
         rf_stage_starts(ops, side, model->n_layers, starts, err);
-    RF_THEN(status, make_all(&build, ops, keys, &made, err));
+    RF_THEN(status,
+            make_all(&build, ops, keys, &world->mesh[which], made, err));
     free(starts);
     free(keys);
     free(schemes);
     if (status != RF_OK) {
-        rf_layouts_free(&made);
         rf_err_wrap(err, "%s layout of the %s side",
                     rf_layout_kind_name(side->layout),
-                    which == RF_TRAIN ? "train" : "infer");
-        return status;
+                    rf_spec_side_name(spec, which));
+    }
+    return status;
+}
+
+enum rf_status rf_layouts_build(const struct rf_model *model,
+                                const struct rf_world *world,
+                                const struct rf_spec *spec, enum rf_side side,
+                                struct rf_layouts *out, struct rf_err *err)
+{
+    const uint32_t size = world->size[side];
+    const uint32_t end = side == RF_TRAIN ? RF_INFER : world->n_meshes;
+    struct rf_layouts made = {
+        .n_indices = size,
+        .layouts = rf_xcalloc(size, sizeof(*made.layouts)),
+        .of_index = rf_xcalloc(size, sizeof(*made.of_index))};
+    for (uint32_t i = side; i < end; i++) {
+        enum rf_status status =
+            add_mesh(model, world, spec, (enum rf_side)i, &made, err);
+        if (status != RF_OK) {
+            rf_layouts_free(&made);
+            return status;
+        }
     }
     *out = made;
     return RF_OK;

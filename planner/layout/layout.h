@@ -18,12 +18,12 @@
 struct rf_layouts {
     struct rf_rank_layout *layouts;
     uint32_t n_layouts;
-    uint32_t *of_index; /* mesh index → layout */
+    uint32_t *of_index; /* rf_rank.index → layout */
     uint32_t n_indices;
 };
 
-/* Makes the layouts of a side, with pieces sorted by family, then box. Free
- * `out` with rf_layouts_free(). */
+/* Makes the layouts of training or of all pools, with pieces sorted by family,
+ * then box. Free `out` with rf_layouts_free(). */
 enum rf_status rf_layouts_build(const struct rf_model *model,
                                 const struct rf_world *world,
                                 const struct rf_spec *spec, enum rf_side side,

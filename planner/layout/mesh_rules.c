@@ -73,8 +73,9 @@ static enum rf_status fail_with_nearest(struct rule_context *context,
         snprintf(list, sizeof(list), "; nearest value of %s that works: %u",
                  key, RF_MAX(below, above));
     }
-    return rf_world_fail(context->which, err, "%s %u is impossible: %s%s", key,
-                         value, context->why, list);
+    return rf_world_fail(context->spec, context->which, err,
+                         "%s %u is impossible: %s%s", key, value, context->why,
+                         list);
 }
 
 typedef bool (*part_works_fn)(struct rule_context *context,
@@ -329,7 +330,7 @@ static enum rf_status check_sharding(const struct rule_context *context,
     for (uint32_t i = 0; i < context->model->n_families; i++) {
         const struct rf_family *family = &context->model->families[i];
         if (family->ndim != side->n_spec) {
-            return rf_world_fail(context->which, err,
+            return rf_world_fail(context->spec, context->which, err,
                                  "spec names %u dimensions, %.120s has %u",
                                  side->n_spec, family->name, family->ndim);
         }
@@ -339,7 +340,7 @@ static enum rf_status check_sharding(const struct rule_context *context,
             chunks *= strchr(side->spec[d], '1') ? side->mesh[1] : 1;
             if (family->shape[d] < chunks) {
                 return rf_world_fail(
-                    context->which, err,
+                    context->spec, context->which, err,
                     "dimension %u of %.120s has %llu elements, fewer than the "
                     "%llu shards of %s",
                     d, family->name, (unsigned long long)family->shape[d],
@@ -393,7 +394,7 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
     if (model->heads == 0 &&
         (fused || (self->tp > 1 && has_heads(model, RF_ROLE_COUNT)))) {
         return rf_world_fail(
-            side, err,
+            spec, side, err,
             "layout %s with tp %u needs the number of heads: set "
             "num_attention_heads and num_key_value_heads in \"model\", or give "
             "the model's config.json (as \"config\" beside a manifest, or in "
@@ -411,7 +412,7 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
     }
     if (side == RF_TRAIN && !copies_match(&context)) {
         return rf_world_fail(
-            side, err,
+            spec, side, err,
             "pp %u is impossible with layout %s here: the last stage's copy of "
             "the tied embedding would be split differently; nearest value of "
             "pp that works: 1",
@@ -419,7 +420,7 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
     }
     if (!pp_works(&context, self->pp)) {
         return self->pp_layers != NULL
-                   ? rf_world_fail(side, err, "pp %u is impossible: %s",
+                   ? rf_world_fail(spec, side, err, "pp %u is impossible: %s",
                                    self->pp, context.why)
                    : fail_with_nearest(&context, "pp", self->pp, pp_works, err);
     }
@@ -438,7 +439,7 @@ static enum rf_status check_dtypes(const struct rf_spec *spec,
         enum rf_cast cast;
         if (!rf_cast_between(from, to, &cast)) {
             return rf_world_fail(
-                RF_INFER, err,
+                spec, RF_INFER, err,
                 "%.120s: no conversion from %s to %s; supported: float32 to or "
                 "from bfloat16 or float16%s",
                 family->name, rf_dtype_name(from), rf_dtype_name(to),
@@ -456,8 +457,9 @@ enum rf_status rf_mesh_rules_place(struct rf_spec *spec,
                                    const uint32_t *slots, uint32_t n_nodes,
                                    struct rf_world **out, struct rf_err *err)
 {
-    RF_TRY(rf_mesh_rules_check_side(spec, RF_TRAIN, model, err));
-    RF_TRY(rf_mesh_rules_check_side(spec, RF_INFER, model, err));
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
+        RF_TRY(rf_mesh_rules_check_side(spec, (enum rf_side)i, model, err));
+    }
     RF_TRY(rf_unknown_tensors_check(model, spec, err));
     RF_TRY(check_dtypes(spec, model, err));
     return rf_world_place(spec, slots, n_nodes, out, err);

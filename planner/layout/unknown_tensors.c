@@ -28,7 +28,11 @@ static bool needs_rule(const struct rf_side_spec *side,
 static bool is_unknown(const struct rf_spec *spec,
                        const struct rf_family *family)
 {
-    return needs_rule(&spec->train, family) || needs_rule(&spec->infer, family);
+    bool unknown = false;
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
+        unknown |= needs_rule(&spec->side[i], family);
+    }
+    return unknown;
 }
 
 struct rf_unknown rf_unknown_tensors_count(const struct rf_model *model,

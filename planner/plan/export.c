@@ -25,6 +25,12 @@ struct exported_tensor {
     uint32_t family, layer, expert;
 };
 
+/* What becomes of the weights of the one pool. */
+static const struct rf_converted *converted_of(const struct rf_plan *plan)
+{
+    return rf_plan_converted(plan, plan->world->rank_of[RF_INFER][0]);
+}
+
 static uint32_t tensors_of_layer(const struct rf_family *family)
 {
     return family->stacked ? 1 : family->n_experts;
@@ -51,7 +57,7 @@ static uint32_t stored_as(const struct rf_plan *plan,
                           const struct exported_tensor *tensor,
                           struct rf_family out[RF_QUANT_PARTS])
 {
-    const struct rf_converted *converted = plan->converted;
+    const struct rf_converted *converted = converted_of(plan);
     const struct rf_family *family = &plan->model->families[tensor->family];
     if (converted != NULL &&
         rf_family_converts(family, tensor->layer, tensor->expert)) {
@@ -219,7 +225,7 @@ static struct rf_box *boxes_of(const struct rf_plan *plan, uint32_t family,
 static enum rf_status check_alignment(const struct rf_plan *plan, uint32_t f,
                                       struct rf_err *err)
 {
-    const struct rf_converted *converted = plan->converted;
+    const struct rf_converted *converted = converted_of(plan);
     const struct rf_quant_format *format = converted->format;
     for (uint32_t k = 0; k < format->n_parts; k++) {
         const struct rf_family part =
@@ -251,7 +257,7 @@ static enum rf_status check_family(const struct rf_plan *plan, uint32_t f,
         elements += rf_box_elements(&boxes[i]);
     }
     free(boxes);
-    if (plan->converted != NULL && rf_family_is_quantized(family)) {
+    if (converted_of(plan) != NULL && rf_family_is_quantized(family)) {
         RF_TRY(check_alignment(plan, f, err));
     }
     if (disjoint && elements == rf_family_elements(family)) {
@@ -267,6 +273,13 @@ static enum rf_status check_family(const struct rf_plan *plan, uint32_t f,
 
 static enum rf_status check(const struct rf_plan *plan, struct rf_err *err)
 {
+    if (plan->spec->n_sides > RF_SIDES) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "--export: writes the model of one pool, and the "
+                          "scenario has %u; export each from a scenario with "
+                          "that pool alone as \"infer\"",
+                          plan->spec->n_sides - RF_INFER);
+    }
     for (uint32_t f = 0; f < plan->model->n_families; f++) {
         RF_TRY(check_family(plan, f, err));
     }
@@ -347,9 +360,10 @@ struct rf_export_place rf_export_place_of(const struct rf_export *export,
                                           uint32_t family, uint64_t layer,
                                           uint64_t expert)
 {
+    const struct rf_converted *converted = converted_of(plan);
     const struct rf_converted_from from =
-        plan->converted != NULL ? plan->converted->from[family]
-                                : (struct rf_converted_from){family, 0};
+        converted != NULL ? converted->from[family]
+                          : (struct rf_converted_from){family, 0};
     const struct exported_tensor tensor = {from.family, (uint32_t)layer,
                                            (uint32_t)expert};
     const struct rf_family *f = &plan->weights->model->families[from.family];

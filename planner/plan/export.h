@@ -33,9 +33,9 @@ struct rf_export {
     uint64_t bytes;                 /* of all tensors */
 };
 
-/* RF_ERR_CONFIG when the side cannot be exported: it does not hold every
- * element of every tensor. Of tensors that "quantize" converts, the export
- * has values and scales (planner/plan/quantize.h). `file_bytes`: see
+/* RF_ERR_CONFIG when the side cannot be exported: it has several pools, or does
+ * not hold every element of every tensor. Of tensors that "quantize" converts,
+ * the export has values and scales (planner/plan/quantize.h). `file_bytes`: see
  * RF_EXPORT_FILE_BYTES. */
 enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
                               struct rf_export **out,
@@ -43,7 +43,7 @@ enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
 void rf_export_destroy(struct rf_export *export); /* NULL is allowed */
 
 /* The place of an expert's first element, also in a tensor that holds all
- * experts. With "quantize", `family` is one of plan->converted. */
+ * experts. With "quantize", `family` is one of its results. */
 struct rf_export_place rf_export_place_of(const struct rf_export *export,
                                           const struct rf_plan *plan,
                                           uint32_t family, uint64_t layer,

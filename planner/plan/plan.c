@@ -23,7 +23,9 @@ void rf_plan_destroy(struct rf_plan *plan)
         free(plan->priv);
     }
     if (!rf_plan_is_converted(plan)) {
-        rf_converted_free(plan->converted);
+        for (uint32_t i = 0; i < RF_SIDES_MAX; i++) {
+            rf_converted_free(plan->converted[i]);
+        }
     }
     free(plan);
 }
@@ -31,6 +33,21 @@ void rf_plan_destroy(struct rf_plan *plan)
 bool rf_plan_is_converted(const struct rf_plan *plan)
 {
     return plan->weights != plan;
+}
+
+const struct rf_converted *rf_plan_converted(const struct rf_plan *plan,
+                                             uint32_t rank)
+{
+    return plan->converted[RF_TRAIN] != NULL
+               ? plan->converted[RF_TRAIN]
+               : plan->converted[rf_world_pool(plan->world, rank)];
+}
+
+const struct rf_side_spec *rf_plan_pool(const struct rf_plan *plan,
+                                        uint32_t rank)
+{
+    return &plan->spec
+                ->side[RF_MAX(rf_world_pool(plan->world, rank), RF_INFER)];
 }
 
 const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,

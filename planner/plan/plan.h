@@ -55,8 +55,9 @@ struct rf_plan {
     struct rf_plan_totals totals; /* bytes at the destination's dtype */
     struct rf_hash digest;
     int64_t plan_ns;
-    struct rf_converted *converted; /* what "quantize" makes of the weights;
-                                       NULL: nothing */
+    /* What "quantize" makes of the weights, by side of the scenario that
+     * converts: training, or pools; NULL: nothing. */
+    struct rf_converted *converted[RF_SIDES_MAX];
     /* The weights before conversion: their model and layouts, without
      * transfers. The plan itself, unless rf_plan_is_converted(). */
     const struct rf_plan *weights;
@@ -84,6 +85,16 @@ enum rf_status rf_plan_prove(const struct rf_plan *plan,
 /* Whether senders convert, so that what moves is in the format of
  * "quantize". */
 bool rf_plan_is_converted(const struct rf_plan *plan);
+
+/* What becomes of the weights that a rank has or gets; NULL: they stay as they
+ * are. */
+const struct rf_converted *rf_plan_converted(const struct rf_plan *plan,
+                                             uint32_t rank);
+
+/* The side whose "quantize" a rank follows: its pool or, at a sender, one of
+ * all pools, which have the same. */
+const struct rf_side_spec *rf_plan_pool(const struct rf_plan *plan,
+                                        uint32_t rank);
 
 /* The pieces and parameters of a world rank on one side; empty if the rank is
  * not on that side. Owned by the plan, shared between replicas. */

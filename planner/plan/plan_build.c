@@ -74,8 +74,8 @@ static enum rf_status make_layouts(struct rf_plan *plan, struct rf_err *err)
                                 (enum rf_side)side, &plan->priv->layouts[side],
                                 err));
     }
-    return plan->spec->infer.quantize.at_sender ? rf_plan_convert(plan, err)
-                                                : RF_OK;
+    return plan->converted[RF_TRAIN] != NULL ? rf_plan_convert(plan, err)
+                                             : RF_OK;
 }
 
 static enum rf_status choose_sources(struct plan_making *making,
@@ -297,10 +297,13 @@ enum rf_status rf_plan_build(const struct rf_model *model,
     plan->world = world;
     plan->spec = spec;
     plan->weights = plan;
-    plan->converted =
-        spec->infer.quantize.format != NULL
-            ? rf_converted_make(model, spec->infer.quantize.format)
-            : NULL;
+    for (uint32_t i = RF_INFER; i < spec->n_sides; i++) {
+        const struct rf_quantize_spec *quantize = &spec->side[i].quantize;
+        const uint32_t by = quantize->at_sender ? RF_TRAIN : i;
+        if (quantize->format != NULL && plan->converted[by] == NULL) {
+            plan->converted[by] = rf_converted_make(model, quantize->format);
+        }
+    }
     plan->priv = rf_xcalloc(1, sizeof(*plan->priv));
     status = prepare(&making, err);
     free(making.match_bytes);

@@ -41,8 +41,8 @@ static void keep_pieces(const struct rf_plan *weights,
         if (rf_family_converted(&weights->model->families[piece.family]) == 0) {
             piece.param = moving->params[param];
             piece.offset += moving->offsets[param] - from->params[param].offset;
-            piece.family =
-                rf_converted_number(weights->converted, piece.family, 0);
+            piece.family = rf_converted_number(weights->converted[RF_TRAIN],
+                                               piece.family, 0);
             out->pieces[out->n_pieces++] = piece;
         }
     }
@@ -82,7 +82,8 @@ static enum rf_status convert_layout(const struct rf_quantize_job *job,
                                      struct rf_err *err)
 {
     const struct rf_rank_layout *from = job->layout;
-    const uint32_t n_parts = job->plan->converted->format->n_parts;
+    const uint32_t n_parts =
+        rf_plan_converted(job->plan, job->rank)->format->n_parts;
     const struct moving moving = {
         .offsets = rf_xcalloc(from->n_params, sizeof(*moving.offsets)),
         .params = rf_xcalloc(from->n_params, sizeof(*moving.params))};
@@ -162,7 +163,7 @@ enum rf_status rf_plan_convert(struct rf_plan *plan, struct rf_err *err)
         plan->priv->layouts[side] = (struct rf_layouts){.n_layouts = 0};
     }
     plan->weights = plan->priv->before = before;
-    plan->model = &plan->converted->model;
+    plan->model = &plan->converted[RF_TRAIN]->model;
     RF_TRY(convert_side(plan, RF_TRAIN, err));
     return convert_side(plan, RF_INFER, err);
 }

@@ -15,9 +15,23 @@
 
 #define DIM_COLUMN (RF_DIM_TENSOR + 1)
 
-static const struct rf_quant_format *format_of(const struct rf_plan *plan)
+static const struct rf_converted *
+converted_of(const struct rf_quantize_job *job)
 {
-    return plan->spec->infer.quantize.format;
+    return rf_plan_converted(job->plan, job->rank);
+}
+
+static const struct rf_quant_format *
+format_of(const struct rf_quantize_job *job)
+{
+    return converted_of(job)->format;
+}
+
+static const char *name_of_side(const struct rf_quantize_job *job)
+{
+    const enum rf_side pool = rf_world_pool(job->plan->world, job->rank);
+    return rf_spec_side_name(job->plan->spec,
+                             job->side == RF_TRAIN ? RF_TRAIN : pool);
 }
 
 /* Bytes of a part of one of a piece's matrices. */
@@ -89,7 +103,7 @@ static enum rf_status check_cut(const struct rf_quantize_job *job,
     static const char *const names[] = {"rows", "columns"};
     const struct rf_plan *plan = job->plan;
     const struct rf_family *family = &plan->model->families[piece->family];
-    const struct rf_side_spec *side = &plan->spec->infer;
+    const struct rf_side_spec *side = rf_plan_pool(plan, job->rank);
     RF_TRY(check_rows(side->quantize.format, family, err));
     for (uint32_t d = 0; d < 2; d++) {
         const uint64_t start = piece->box.start[RF_DIM_TENSOR + d];
@@ -102,7 +116,7 @@ static enum rf_status check_cut(const struct rf_quantize_job *job,
                 ", the block of one scale, or at the tensor's edge (%" PRIu64
                 "); try a tp that cuts it so, fp8_tensor%s",
                 side->quantize.format->name, job->rank, names[d], start, end,
-                family->name, job->side == RF_TRAIN ? "train" : "infer",
+                family->name, name_of_side(job),
                 rf_layout_grain(side, family, d), family->shape[d],
                 job->side == RF_TRAIN ? ", or \"at\": \"receiver\"" : "");
         }
@@ -126,14 +140,14 @@ static int compare_joined(const void *a, const void *b)
                                  RF_COMPARE(x->expert, y->expert)));
 }
 
-uint32_t rf_quantize_joined_to(const struct rf_plan *plan,
+uint32_t rf_quantize_joined_to(const struct rf_converted *converted,
                                const struct rf_quantize_joined *joined,
                                uint32_t families[RF_FAMILY_MAX_PARTS])
 {
-    const struct rf_model *model = plan->weights->model;
+    const struct rf_model *model = converted->before;
     uint32_t n = 0;
     for (uint32_t f = 0; f < model->n_families; f++) {
-        if (plan->converted->joined[f] == joined->family &&
+        if (converted->joined[f] == joined->family &&
             rf_family_converts(&model->families[f], joined->layer_index,
                                joined->expert)) {
             families[n++] = f;
@@ -153,24 +167,24 @@ static struct rf_quantize_joined joined_of(const struct rf_quantize_matrix *m,
 }
 
 /* Elements of all converted tensors that are joined. */
-static uint64_t joined_elements(const struct rf_plan *plan,
+static uint64_t joined_elements(const struct rf_converted *converted,
                                 const struct rf_quantize_joined *joined)
 {
     uint32_t families[RF_FAMILY_MAX_PARTS];
-    const uint32_t n = rf_quantize_joined_to(plan, joined, families);
+    const uint32_t n = rf_quantize_joined_to(converted, joined, families);
     uint64_t elements = 0;
     for (uint32_t i = 0; i < n; i++) {
-        elements +=
-            rf_family_tensor_elements(&plan->model->families[families[i]]);
+        elements += rf_family_tensor_elements(
+            &converted->before->families[families[i]]);
     }
     return elements;
 }
 
 /* Finds the tensors with one scale, and whether the rank holds all of them. */
-static void join(const struct rf_plan *plan,
+static void join(const struct rf_converted *converted,
                  const struct rf_rank_layout *layout, struct rf_quantize *out)
 {
-    const uint32_t *first = plan->converted->joined;
+    const uint32_t *first = converted->joined;
     uint64_t *held = rf_xcalloc(out->n, sizeof(*held));
     out->joined = rf_xcalloc(out->n, sizeof(*out->joined));
     for (size_t i = 0; i < out->n; i++) {
@@ -196,7 +210,7 @@ static void join(const struct rf_plan *plan,
     }
     for (size_t i = 0; i < out->n_joined; i++) {
         out->joined[i].whole =
-            held[i] == joined_elements(plan, &out->joined[i]);
+            held[i] == joined_elements(converted, &out->joined[i]);
     }
     free(held);
 }
@@ -233,8 +247,9 @@ uint64_t rf_quantize_bytes(const struct rf_plan *plan, uint32_t rank)
     const enum rf_side side = rf_quantize_side(plan);
     const struct rf_rank_layout *layout =
         rf_plan_layout(plan->weights, side, rank);
+    const struct rf_converted *converted = rf_plan_converted(plan, rank);
     uint64_t bytes = 0;
-    if (plan->converted == NULL) {
+    if (converted == NULL) {
         return 0;
     }
     if (rf_plan_is_converted(plan)) {
@@ -244,12 +259,10 @@ uint64_t rf_quantize_bytes(const struct rf_plan *plan, uint32_t rank)
         const struct rf_piece *piece = &layout->pieces[i];
         const uint64_t n =
             count_converted(&plan->model->families[piece->family], &piece->box);
-        for (uint32_t k = 0; n > 0 && k < plan->converted->format->n_parts;
-             k++) {
+        for (uint32_t k = 0; n > 0 && k < converted->format->n_parts; k++) {
             bytes +=
-                n * rf_align_up(
-                        part_bytes(&plan->converted->format->parts[k], piece),
-                        RF_PARAM_ALIGN);
+                n * rf_align_up(part_bytes(&converted->format->parts[k], piece),
+                                RF_PARAM_ALIGN);
         }
     }
     return bytes;
@@ -263,7 +276,7 @@ static void add_param(const struct rf_quantize_job *job,
                       const struct rf_piece *from, uint32_t k,
                       uint64_t instances, struct rf_quantize *out)
 {
-    const struct rf_converted *converted = job->plan->converted;
+    const struct rf_converted *converted = converted_of(job);
     const struct rf_family *family =
         &converted->model
              .families[rf_converted_number(converted, from->family, k)];
@@ -285,7 +298,7 @@ static void add_part(const struct rf_quantize_job *job,
                      const struct rf_quantize_matrix *matrix, uint32_t family,
                      uint32_t k, uint64_t instance, struct rf_quantize *out)
 {
-    const struct rf_quant_format *format = format_of(job->plan);
+    const struct rf_quant_format *format = format_of(job);
     struct rf_rank_layout *result = &out->result;
     const uint32_t param = (uint32_t)(result->n_params - format->n_parts + k);
     const uint64_t item = rf_dtype_bytes(format->parts[k].dtype);
@@ -293,7 +306,7 @@ static void add_part(const struct rf_quantize_job *job,
         rf_align_up(result->params[param].bytes, RF_PARAM_ALIGN);
     struct rf_piece *piece = &result->pieces[result->n_pieces++];
     *piece = (struct rf_piece){
-        .family = rf_converted_number(job->plan->converted, family, k),
+        .family = rf_converted_number(converted_of(job), family, k),
         .param = param,
         .box = rf_converted_box(&format->parts[k], matrix->box),
         .offset = result->params[param].offset + instance * distance};
@@ -315,7 +328,7 @@ static void add_matrix(const struct rf_quantize_job *job,
     matrix->box.start[RF_DIM_LAYER] = layer;
     matrix->box.start[RF_DIM_EXPERT] = expert;
     matrix->box.extent[RF_DIM_LAYER] = matrix->box.extent[RF_DIM_EXPERT] = 1;
-    for (uint32_t k = 0; k < format_of(job->plan)->n_parts; k++) {
+    for (uint32_t k = 0; k < format_of(job)->n_parts; k++) {
         add_part(job, matrix, piece->family, k, instance, out);
     }
 }
@@ -336,15 +349,15 @@ static enum rf_status add_piece(const struct rf_quantize_job *job,
         return RF_OK;
     }
     if (dtype != RF_BF16) {
-        return rf_err_set(
-            err, RF_ERR_CONFIG,
-            "quantize: %.200s %s %s, must be bfloat16 "
-            "(%s.dtype)",
-            family->name,
-            job->side == RF_TRAIN ? "is trained as" : "arrives as",
-            rf_dtype_name(dtype), job->side == RF_TRAIN ? "train" : "infer");
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "quantize: %.200s %s %s, must be bfloat16 "
+                          "(%s.dtype)",
+                          family->name,
+                          job->side == RF_TRAIN ? "is trained as"
+                                                : "arrives as",
+                          rf_dtype_name(dtype), name_of_side(job));
     }
-    for (uint32_t k = 0; k < format_of(job->plan)->n_parts; k++) {
+    for (uint32_t k = 0; k < format_of(job)->n_parts; k++) {
         add_param(job, piece, k, instances, out);
     }
     for (uint64_t l = box->start[0]; l < box->start[0] + box->extent[0]; l++) {
@@ -362,7 +375,7 @@ static enum rf_status add_piece(const struct rf_quantize_job *job,
 static void make_room(const struct rf_quantize_job *job,
                       struct rf_quantize *out)
 {
-    const uint32_t n_parts = format_of(job->plan)->n_parts;
+    const uint32_t n_parts = format_of(job)->n_parts;
     size_t n = 0, sources = 0;
     for (size_t i = 0; i < job->layout->n_pieces; i++) {
         const struct rf_piece *piece = &job->layout->pieces[i];
@@ -393,8 +406,8 @@ static enum rf_status make(const struct rf_quantize_job *job,
     for (size_t i = 0; status == RF_OK && i < job->layout->n_pieces; i++) {
         status = add_piece(job, (uint32_t)i, out, err);
     }
-    if (status == RF_OK && rf_quant_has_tensor_scale(format_of(plan))) {
-        join(plan, job->layout, out);
+    if (status == RF_OK && rf_quant_has_tensor_scale(format_of(job))) {
+        join(converted_of(job), job->layout, out);
     }
     return status;
 }
@@ -403,7 +416,7 @@ enum rf_status rf_quantize_make(const struct rf_quantize_job *job,
                                 struct rf_quantize *out, struct rf_err *err)
 {
     struct rf_quantize made = {.result.arena_bytes = job->from_byte};
-    uint32_t *items = rf_converted_items(job->plan->converted);
+    uint32_t *items = rf_converted_items(converted_of(job));
     enum rf_status status = make(job, &made, err);
     RF_THEN(status, rf_plan_prove_layout(&made.result, items, err));
     free(items);
@@ -430,7 +443,7 @@ enum rf_status rf_quantize_plan(const struct rf_plan *plan, enum rf_side side,
         .rank = rank,
         .layout = rf_plan_layout(plan->weights, side, rank)};
     *out = (struct rf_quantize){.n = 0};
-    if (plan->converted == NULL ||
+    if (rf_plan_converted(plan, rank) == NULL ||
         (!rf_plan_is_converted(plan) && side == RF_TRAIN)) {
         return RF_OK;
     }

@@ -91,7 +91,7 @@ uint64_t rf_quantize_kept(const struct rf_plan *plan,
 
 /* The families joined to `family`, itself included, whose tensor of this layer
  * and expert is converted: at most RF_FAMILY_MAX_PARTS. Returns their number. */
-uint32_t rf_quantize_joined_to(const struct rf_plan *plan,
+uint32_t rf_quantize_joined_to(const struct rf_converted *converted,
                                const struct rf_quantize_joined *joined,
                                uint32_t families[RF_FAMILY_MAX_PARTS]);
 

@@ -567,14 +567,15 @@ static void bound_conversions(const struct rf_plan *plan,
     RF_PUSH(sent.first, sent.n_first, sent.first_capacity, 0);
     for (size_t u = 0; u < units->n; u++) {
         const struct rf_unit_task *unit = &units->of[u];
-        const double bytes = rf_conversion_bytes(plan, unit);
-        if (!rf_plan_is_converted(plan)) {
-            for (uint32_t i = 0; i < unit->n_dst; i++) {
-                const uint32_t rank = units->holders[unit->first_dst + i].rank;
-                arrived[world->ranks[rank].node] += bytes;
-            }
-        } else if (bytes > 0 &&
-                   list_holders(plan, units, u, rate, seen, nodes, &n)) {
+        const bool sends = rf_plan_is_converted(plan);
+        const struct rf_holder *dst = &units->holders[unit->first_dst];
+        const double bytes = rf_conversion_bytes(plan, unit, dst[0].rank);
+        for (uint32_t i = 0; !sends && i < unit->n_dst; i++) {
+            arrived[world->ranks[dst[i].rank].node] +=
+                rf_conversion_bytes(plan, unit, dst[i].rank);
+        }
+        if (sends && bytes > 0 &&
+            list_holders(plan, units, u, rate, seen, nodes, &n)) {
             add_demand(&sent, nodes, n, (uint64_t)bytes);
         }
     }
@@ -598,7 +599,7 @@ static void add_conversion(const struct rf_plan *plan,
 {
     const size_t length = strlen(bound->resource);
     struct rf_conversion_times times;
-    if (plan->spec->infer.quantize.overlaps || bound->ms <= 0) {
+    if (rf_spec_quantize(plan->spec)->overlaps || bound->ms <= 0) {
         return;
     }
     rf_conversion_times(plan, units, links->convert_gbytes_per_s, true, &times);
@@ -651,7 +652,7 @@ find_bound(const struct rf_plan *plan, const struct rf_schedule *schedule,
         }
         copied_free(&copied);
     }
-    if (plan->converted != NULL) {
+    if (rf_spec_quantize(plan->spec)->format != NULL) {
         add_conversion(plan, &units, links, &bound);
         bound_conversions(plan, &units, links, names, &bound);
     }

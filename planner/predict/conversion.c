@@ -11,16 +11,16 @@
 #define BYTES_A_MS 1e6 /* of 1 GB/s */
 
 double rf_conversion_bytes(const struct rf_plan *plan,
-                           const struct rf_unit_task *unit)
+                           const struct rf_unit_task *unit, uint32_t rank)
 {
+    const struct rf_converted *converted = rf_plan_converted(plan, rank);
     const struct rf_family *family = &plan->model->families[unit->family];
     const double bytes = 2 * (double)rf_box_elements(&unit->box);
     if (!rf_plan_is_converted(plan)) {
-        return plan->converted != NULL ? bytes * rf_family_converted(family)
-                                       : 0;
+        return converted != NULL ? bytes * rf_family_converted(family) : 0;
     }
-    return family->is_result && plan->converted->from[unit->family].part == 0
-               ? bytes * plan->converted->format->parts[0].columns
+    return family->is_result && converted->from[unit->family].part == 0
+               ? bytes * converted->format->parts[0].columns
                : 0;
 }
 
@@ -34,12 +34,10 @@ static void add_unit(const struct rf_plan *plan,
     const struct rf_holder *of =
         &units->holders[sends ? unit->first_src : unit->first_dst];
     const uint32_t n = sends ? unit->n_src : unit->n_dst;
-    double bytes = rf_conversion_bytes(plan, unit);
-    if (sends && n > 1) {
-        bytes = certain ? 0 : bytes / n;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        rank_bytes[of[i].rank] += bytes;
+    const uint32_t shared_by = sends ? n : 1;
+    for (uint32_t i = 0; i < n && (shared_by == 1 || !certain); i++) {
+        rank_bytes[of[i].rank] +=
+            rf_conversion_bytes(plan, unit, of[i].rank) / shared_by;
     }
 }
 

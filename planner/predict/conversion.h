@@ -5,9 +5,9 @@
 
 #include "planner/plan/unit_task.h"
 
-/* Of a unit task; 0: nothing of it is converted. */
+/* Of a unit task, by one of its ranks; 0: nothing of it is converted. */
 double rf_conversion_bytes(const struct rf_plan *plan,
-                           const struct rf_unit_task *unit);
+                           const struct rf_unit_task *unit, uint32_t rank);
 
 /* Times of ranks on the converting side. */
 struct rf_conversion_times {

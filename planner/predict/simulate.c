@@ -516,14 +516,15 @@ static enum rf_status add_conversions(const struct rf_simulate_env *env,
     struct rf_conversion_times times;
     struct rf_unit_tasks units;
     double saved = 0;
-    if (plan->converted == NULL) {
+    if (rf_spec_quantize(plan->spec)->format == NULL) {
         return RF_OK;
     }
     RF_TRY(rf_unit_tasks_build(plan, &units, err));
     rf_conversion_times(plan, &units, env->links->convert_gbytes_per_s, false,
                         &times);
     rf_unit_tasks_free(&units);
-    if (plan->spec->infer.quantize.overlaps && out->path == RF_PATH_BETWEEN) {
+    if (rf_spec_quantize(plan->spec)->overlaps &&
+        out->path == RF_PATH_BETWEEN) {
         saved = RF_MIN(out->ms, times.most_ms) * (1 - 1. / count_groups(plan));
     }
     out->ms += times.most_ms - saved;

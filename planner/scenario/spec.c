@@ -99,6 +99,44 @@ const char *rf_spec_balance_meant(const char *word)
                : rf_balance_name(balances[i]);
 }
 
+const char *rf_spec_side_name(const struct rf_spec *spec, enum rf_side side)
+{
+    static const char *const names[RF_SIDES_MAX] = {
+        "train", "infer[0]", "infer[1]", "infer[2]", "infer[3]"};
+    return spec->n_sides == RF_SIDES && side == RF_INFER ? "infer"
+                                                         : names[side];
+}
+
+bool rf_spec_share_slots(const struct rf_spec *spec, enum rf_side a,
+                         enum rf_side b)
+{
+    return spec->mode == RF_COLOCATED && a < RF_SIDES && b < RF_SIDES;
+}
+
+const struct rf_quantize_spec *rf_spec_quantize(const struct rf_spec *spec)
+{
+    uint32_t i = RF_INFER;
+    while (i + 1 < spec->n_sides && spec->side[i].quantize.format == NULL) {
+        i++;
+    }
+    return &spec->side[i].quantize;
+}
+
+/* The object of a side in a scenario. */
+static struct rf_jnode side_node(const struct rf_jnode *node, uint32_t side)
+{
+    const struct rf_jnode infer = rf_jnode_get(node, "infer");
+    return side == RF_TRAIN             ? rf_jnode_get(node, "train")
+           : json_is_array(infer.value) ? rf_jnode_at(&infer, side - RF_INFER)
+                                        : infer;
+}
+
+static uint32_t n_pools(const struct rf_jnode *node)
+{
+    const json_t *infer = json_object_get(node->value, "infer");
+    return json_is_array(infer) ? (uint32_t)json_array_size(infer) : 1;
+}
+
 static const char *const process_words[] = {"shared", "separate", NULL};
 
 static const char *method_called(const char *name, const char *memory)
@@ -372,25 +410,84 @@ static json_t *write_group(const void *in, const struct rf_spec_nodes *nodes)
     return rf_group_spec_write(&((const struct rf_spec *)in)->group, nodes);
 }
 
-/* Into the inference side, which may have its short form instead. */
+/* An object, or a list of pools. */
+static enum rf_status read_pools(const struct rf_jnode *node, void *out,
+                                 const struct rf_spec_nodes *nodes,
+                                 struct rf_err *err)
+{
+    struct rf_spec *spec = out;
+    const uint32_t n = n_pools(node);
+    if (n < 1 || n > RF_POOLS_MAX) {
+        const struct rf_jnode list = rf_jnode_get(node, "infer");
+        return rf_jnode_fail(&list, err,
+                             "has %u pools; one refit serves 1 to %d", n,
+                             RF_POOLS_MAX);
+    }
+    for (spec->n_sides = RF_INFER; spec->n_sides <= n; spec->n_sides++) {
+        const struct rf_jnode side = side_node(node, spec->n_sides);
+        RF_TRY(rf_spec_fields_read(rf_side_fields, &side,
+                                   &spec->side[spec->n_sides], nodes, err));
+    }
+    return RF_OK;
+}
+
+/* As it was read: "quantize" of one side is the scenario's. */
+static json_t *write_pools(const void *in, const struct rf_spec_nodes *nodes)
+{
+    const struct rf_spec *spec = in;
+    json_t *list = json_array();
+    if (spec->n_sides == RF_SIDES) {
+        json_decref(list);
+        return rf_spec_fields_write(rf_side_fields, &spec->infer, nodes);
+    }
+    for (uint32_t i = RF_INFER; i < spec->n_sides; i++) {
+        const struct rf_side_spec *pool = &spec->side[i];
+        json_t *object = rf_spec_fields_write(rf_side_fields, pool, nodes);
+        if (pool->quantize.format != NULL) {
+            json_object_set_new(object, "quantize",
+                                rf_quantize_spec_write(&pool->quantize, nodes));
+        }
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
+static json_t *pools_schema(void)
+{
+    return rf_json_schema_either(
+        rf_spec_fields_schema(rf_side_fields),
+        rf_json_schema_list(rf_spec_fields_schema(rf_side_fields), 1,
+                            RF_POOLS_MAX));
+}
+
+/* Into the pools that have none of their own. */
 static enum rf_status read_quantize(const struct rf_jnode *node, void *out,
                                     const struct rf_spec_nodes *nodes,
                                     struct rf_err *err)
 {
     const struct rf_jnode quantize = rf_jnode_get(node, "quantize");
-    struct rf_quantize_spec *read = &((struct rf_spec *)out)->infer.quantize;
-    if (quantize.value != NULL && read->format != NULL) {
+    struct rf_spec *spec = out;
+    struct rf_quantize_spec read = {.format = NULL};
+    RF_TRY(rf_quantize_spec_read(&quantize, &read, nodes, err));
+    if (read.format != NULL && spec->n_sides == RF_SIDES &&
+        spec->infer.quantize.format != NULL) {
         return rf_jnode_fail(&quantize, err,
-                             "stands beside infer.quantize, its short form: "
-                             "keep one of them");
+                             "stands beside infer.quantize: keep one of them");
     }
-    return rf_quantize_spec_read(&quantize, read, nodes, err);
+    for (uint32_t i = RF_INFER; i < spec->n_sides; i++) {
+        if (!spec->side[i].quantize_given) {
+            spec->side[i].quantize = read;
+        }
+    }
+    return RF_OK;
 }
 
 static json_t *write_quantize(const void *in, const struct rf_spec_nodes *nodes)
 {
-    return rf_quantize_spec_write(&((const struct rf_spec *)in)->infer.quantize,
-                                  nodes);
+    const struct rf_spec *spec = in;
+    return spec->n_sides == RF_SIDES
+               ? rf_quantize_spec_write(&spec->infer.quantize, nodes)
+               : NULL;
 }
 
 /* Which travels of an update, dense or not. */
@@ -421,8 +518,8 @@ const struct rf_spec_field rf_spec_fields[] = {
     {"mode", RF_SPEC_WORD, AT(mode), .words = mode_names, .values = modes},
     {"train", RF_SPEC_OBJECT, AT(train), .required = true,
      .keys = rf_side_fields},
-    {"infer", RF_SPEC_OBJECT, AT(infer), .required = true,
-     .keys = rf_side_fields},
+    {"infer", RF_SPEC_OBJECT, .required = true, .keys = rf_side_fields,
+     .read = read_pools, .write = write_pools, .schema = pools_schema},
     {"method", RF_SPEC_TEXT, AT(method), .read = read_method,
      .schema = method_schema},
     {.key = "memory", .schema = memory_schema}, /* read with the method */
@@ -521,24 +618,31 @@ static enum rf_status drop_idle_options(const struct rf_jnode *node,
     return RF_OK;
 }
 
-/* Rules between keys. */
-static enum rf_status check_rules(const struct rf_jnode *node,
-                                  const struct rf_spec *spec,
-                                  struct rf_err *err)
+/* Rules for "quantize" of pools: each, and between them. */
+static enum rf_status check_quantize(const struct rf_jnode *node,
+                                     const struct rf_spec *spec, uint32_t pool,
+                                     struct rf_err *err)
 {
-    const struct rf_quantize_spec *quantize = &spec->infer.quantize;
-    struct rf_jnode member = rf_jnode_get(node, "colocated_processes");
-    if (spec->separate_processes && spec->mode != RF_COLOCATED) {
-        return rf_jnode_fail(&member, err,
-                             "\"separate\" needs mode colocated; disaggregated "
-                             "sides are always separate");
+    const struct rf_quantize_spec *quantize = &spec->side[pool].quantize;
+    const struct rf_quantize_spec *other = rf_spec_quantize(spec);
+    struct rf_jnode side = side_node(node, pool);
+    const struct rf_jnode member = rf_jnode_get(
+        spec->side[pool].quantize_given ? &side : node, "quantize");
+    if (other->at_sender &&
+        (quantize->format != other->format || !quantize->at_sender ||
+         quantize->eps != other->eps || quantize->divides != other->divides)) {
+        return rf_jnode_fail(&side, err,
+                             "senders convert to one format, %s, for all "
+                             "pools; \"at\": \"receiver\" allows each pool "
+                             "its own, or none",
+                             other->format->name);
     }
-    if (spec->train.quantize.format != NULL) {
-        struct rf_jnode train = rf_jnode_get(node, "train");
-        member = rf_jnode_get(&train, "quantize");
-        return rf_jnode_fail(&member, err, "belongs to \"infer\"");
+    if (quantize->format != NULL && (quantize->at_sender != other->at_sender ||
+                                     quantize->overlaps != other->overlaps)) {
+        return rf_jnode_fail(&side, err,
+                             "pools that convert must have the same \"at\" and "
+                             "\"overlap\"");
     }
-    member = rf_jnode_get(node, "quantize");
     if (quantize->overlaps && spec->group.by == RF_GROUP_NOTHING) {
         return rf_jnode_fail(&member, err,
                              "\"overlap\" needs \"group\": a group is "
@@ -551,6 +655,45 @@ static enum rf_status check_rules(const struct rf_jnode *node,
             "\"overlap\" at the receiver needs scales of blocks: that of a "
             "tensor follows from all of it, on all ranks; take "
             "\"at\": \"sender\", or fp8_block128 or mxfp8");
+    }
+    return RF_OK;
+}
+
+/* Rules for each pool, and between them. */
+static enum rf_status check_pools(const struct rf_jnode *node,
+                                  const struct rf_spec *spec,
+                                  struct rf_err *err)
+{
+    for (uint32_t i = RF_INFER; i < spec->n_sides; i++) {
+        const struct rf_side_spec *pool = &spec->side[i];
+        if (pool->dtype_given != spec->infer.dtype_given ||
+            pool->dtype != spec->infer.dtype) {
+            const struct rf_jnode side = side_node(node, i);
+            return rf_jnode_fail(&side, err,
+                                 "all pools must have the same \"dtype\": one "
+                                 "refit casts to one; \"quantize\" gives a "
+                                 "pool a format of its own");
+        }
+        RF_TRY(check_quantize(node, spec, i, err));
+    }
+    return RF_OK;
+}
+
+/* Rules between keys. */
+static enum rf_status check_rules(const struct rf_jnode *node,
+                                  const struct rf_spec *spec,
+                                  struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "colocated_processes");
+    if (spec->separate_processes && spec->mode != RF_COLOCATED) {
+        return rf_jnode_fail(&member, err,
+                             "\"separate\" needs mode colocated; disaggregated "
+                             "sides are always separate");
+    }
+    if (spec->train.quantize.format != NULL) {
+        struct rf_jnode train = rf_jnode_get(node, "train");
+        member = rf_jnode_get(&train, "quantize");
+        return rf_jnode_fail(&member, err, "belongs to \"infer\"");
     }
     member = rf_jnode_get(node, "encoding");
     if (spec->encoding != RF_ENCODING_DENSE && !spec->update.given) {
@@ -568,33 +711,56 @@ static enum rf_status check_rules(const struct rf_jnode *node,
     return RF_OK;
 }
 
-/* Seats sides that give a number of nodes: training takes the first, inference
- * the same or, disaggregated, the next. */
-static enum rf_status seat_sides(const struct rf_jnode *train,
-                                 const struct rf_jnode *infer, uint32_t n_nodes,
-                                 struct rf_spec *spec, struct rf_err *err)
+/* Seats a side that gives a number of nodes on the first nodes that no other
+ * has, except the one that it shares its slots with. */
+static enum rf_status seat_side(const struct rf_jnode *node, enum rf_side side,
+                                uint32_t n_nodes, struct rf_spec *spec,
+                                struct rf_err *err)
 {
-    bool apart = spec->mode == RF_DISAGGREGATED;
-    bool counted = spec->infer.nodes == NULL && spec->infer.n_nodes > 0;
-    if (apart && counted && spec->train.n_nodes == 0) {
-        struct rf_jnode member = rf_jnode_get(infer, "nodes");
-        return rf_jnode_fail(
+    const struct rf_jnode object = side_node(node, side);
+    const struct rf_side_spec *own = &spec->side[side];
+    bool *taken = rf_xcalloc((size_t)n_nodes + 1, sizeof(*taken));
+    enum rf_status status;
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
+        for (uint32_t n = 0; n < n_nodes; n++) {
+            taken[n] |= i != (uint32_t)side &&
+                        !rf_spec_share_slots(spec, side, (enum rf_side)i) &&
+                        rf_side_names(&spec->side[i], n);
+        }
+    }
+    if (own->nodes == NULL && own->n_nodes > 0 && spec->train.n_nodes == 0 &&
+        !rf_spec_share_slots(spec, side, RF_TRAIN)) {
+        const struct rf_jnode member = rf_jnode_get(&object, "nodes");
+        status = rf_jnode_fail(
             &member, err,
             "a number of nodes here needs \"nodes\" in \"train\" too: "
             "inference takes the nodes after the training side's");
+    } else {
+        status = rf_side_seat(&object, &spec->side[side], taken, n_nodes, err);
     }
-    RF_TRY(rf_side_seat(train, &spec->train, apart ? &spec->infer : NULL,
-                        n_nodes, err));
-    return rf_side_seat(infer, &spec->infer, apart ? &spec->train : NULL,
-                        n_nodes, err);
+    free(taken);
+    return status;
+}
+
+/* Checks the sides and seats them in their order. */
+static enum rf_status settle_sides(const struct rf_jnode *node,
+                                   uint32_t n_nodes, struct rf_spec *spec,
+                                   struct rf_err *err)
+{
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
+        const struct rf_jnode object = side_node(node, i);
+        RF_TRY(rf_side_check(&object, &spec->side[i], err));
+    }
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
+        RF_TRY(seat_side(node, (enum rf_side)i, n_nodes, spec, err));
+    }
+    return RF_OK;
 }
 
 static enum rf_status read_scenario(const struct rf_jnode *node,
                                     const struct rf_spec_nodes *nodes,
                                     struct rf_spec *spec, struct rf_err *err)
 {
-    struct rf_jnode train = rf_jnode_get(node, "train");
-    struct rf_jnode infer = rf_jnode_get(node, "infer");
     RF_TRY(check_level(node, err));
     RF_TRY(rf_spec_fields_read(rf_spec_fields, node, spec, nodes, err));
     if (spec->name == NULL) {
@@ -603,9 +769,8 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
     RF_TRY(check_name(node, spec->name, err));
     RF_TRY(drop_idle_options(node, spec, err));
     RF_TRY(check_rules(node, spec, err));
-    RF_TRY(rf_side_check(&train, &spec->train, err));
-    RF_TRY(rf_side_check(&infer, &spec->infer, err));
-    return seat_sides(&train, &infer, nodes->n, spec, err);
+    RF_TRY(check_pools(node, spec, err));
+    return settle_sides(node, nodes->n, spec, err);
 }
 
 enum rf_status rf_spec_from_json(const struct rf_jnode *node,
@@ -636,10 +801,10 @@ void rf_spec_destroy(struct rf_spec *spec)
     if (spec == NULL) {
         return;
     }
-    free(spec->train.pp_layers);
-    free(spec->train.nodes);
-    free(spec->infer.pp_layers);
-    free(spec->infer.nodes);
+    for (uint32_t i = 0; i < RF_SIDES_MAX; i++) {
+        free(spec->side[i].pp_layers);
+        free(spec->side[i].nodes);
+    }
     free(spec->balance_links);
     rf_update_spec_free(&spec->update);
     free(spec->name);

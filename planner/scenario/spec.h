@@ -89,8 +89,10 @@ struct rf_spec {
         struct {
             struct rf_side_spec train, infer;
         };
-        struct rf_side_spec side[RF_SIDES]; /* the same two */
+        struct rf_side_spec side[RF_SIDES_MAX]; /* the same two, and the pools
+                                                   after the first */
     };
+    uint32_t n_sides; /* 1 and the number of pools */
     char *method; /* canonical name, e.g. "host"; includes "memory", so it also
                      tells where weights are */
     enum rf_strategy strategy;
@@ -147,6 +149,17 @@ const char *rf_spec_balance_meant(const char *word);
 json_t *rf_spec_to_json(const struct rf_spec *spec,
                         const char *const *node_names);
 void rf_spec_destroy(struct rf_spec *spec);
+
+/* "train"; "infer" or, of several pools, "infer[0]" and so on. */
+const char *rf_spec_side_name(const struct rf_spec *spec, enum rf_side side);
+
+/* Whether two sides are on the same slots. */
+bool rf_spec_share_slots(const struct rf_spec *spec, enum rf_side a,
+                         enum rf_side b);
+
+/* A "quantize" of the scenario, if any pool has one. All that have one agree in
+ * "at" and "overlap", at the sender in everything. */
+const struct rf_quantize_spec *rf_spec_quantize(const struct rf_spec *spec);
 
 const char *rf_strategy_name(enum rf_strategy strategy);
 const char *rf_balance_name(enum rf_balance balance);

@@ -57,23 +57,26 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node, void *out,
     return RF_OK;
 }
 
-/* True is short for the scenario's "quantize", which is written for it. */
+/* As "quantize" of the scenario; true is short for fp8_block128. */
 static enum rf_status read_quantize(const struct rf_jnode *node, void *out,
                                     const struct rf_spec_nodes *nodes,
                                     struct rf_err *err)
 {
     struct rf_side_spec *side = out;
-    bool converts = false;
-    (void)nodes;
-    RF_TRY(rf_jnode_bool(node, "quantize", &converts, err));
-    side->quantize.format =
-        converts ? &rf_quant_formats[RF_FP8_BLOCK128] : NULL;
-    return RF_OK;
+    const struct rf_jnode own = rf_jnode_get(node, "quantize");
+    side->quantize_given = own.value != NULL;
+    if (json_is_boolean(own.value)) {
+        side->quantize.format =
+            json_is_true(own.value) ? &rf_quant_formats[RF_FP8_BLOCK128] : NULL;
+        return RF_OK;
+    }
+    return rf_quantize_spec_read(&own, &side->quantize, nodes, err);
 }
 
 static json_t *quantize_schema(void)
 {
-    return rf_json_schema_type("boolean");
+    return rf_json_schema_either(rf_json_schema_type("boolean"),
+                                 rf_quantize_spec_schema());
 }
 
 /* Reads a list of hosts, or a number, for which rf_side_seat() picks hosts. */
@@ -125,7 +128,7 @@ static enum rf_status read_nodes(const struct rf_jnode *node, void *out,
     return RF_OK;
 }
 
-static bool has_node(const struct rf_side_spec *side, uint32_t node)
+bool rf_side_names(const struct rf_side_spec *side, uint32_t node)
 {
     for (uint32_t i = 0; side->nodes != NULL && i < side->n_nodes; i++) {
         if (side->nodes[i] == node) {
@@ -136,8 +139,7 @@ static bool has_node(const struct rf_side_spec *side, uint32_t node)
 }
 
 enum rf_status rf_side_seat(const struct rf_jnode *node,
-                            struct rf_side_spec *side,
-                            const struct rf_side_spec *other,
+                            struct rf_side_spec *side, const bool *taken,
                             uint32_t n_node_names, struct rf_err *err)
 {
     struct rf_jnode member = rf_jnode_get(node, "nodes");
@@ -152,7 +154,7 @@ enum rf_status rf_side_seat(const struct rf_jnode *node,
     side->nodes = rf_xcalloc(wanted, sizeof(*side->nodes));
     side->n_nodes = 0;
     for (uint32_t n = 0; n < n_node_names && side->n_nodes < wanted; n++) {
-        if (other != NULL && has_node(other, n)) {
+        if (taken[n]) {
             others++;
         } else {
             side->nodes[side->n_nodes++] = n;
@@ -164,8 +166,8 @@ enum rf_status rf_side_seat(const struct rf_jnode *node,
     return others > 0
                ? rf_jnode_fail(
                      &member, err,
-                     "needs %u node%s, but the cluster has %u and the "
-                     "other side takes %u of them",
+                     "needs %u node%s, but the cluster has %u and other sides "
+                     "take %u of them",
                      wanted, wanted == 1 ? "" : "s", n_node_names, others)
                : rf_jnode_fail(&member, err,
                                "needs %u node%s, but the cluster has %u",

@@ -13,7 +13,11 @@
 
 #define RF_SIDE_SIZE_MAX 65536 /* limit of each parallel size */
 
-enum rf_side { RF_TRAIN, RF_INFER, RF_SIDES };
+#define RF_POOLS_MAX 4
+
+/* The sides of a scenario: training, then the pools of inference ranks, from
+ * RF_INFER on. A plan has two: its RF_INFER stands for all pools. */
+enum rf_side { RF_TRAIN, RF_INFER, RF_SIDES, RF_SIDES_MAX = 1 + RF_POOLS_MAX };
 
 /* One side of a refit. */
 struct rf_side_spec {
@@ -29,7 +33,9 @@ struct rf_side_spec {
     bool vocab_divisor_given; /* otherwise that of the training side */
     enum rf_dtype dtype;
     bool dtype_given; /* otherwise each tensor keeps the model's dtype */
-    struct rf_quantize_spec quantize; /* inference: of the scenario */
+    struct rf_quantize_spec quantize; /* inference: its own, or else that of the
+                                         scenario */
+    bool quantize_given;              /* its own */
     uint32_t *pp_layers; /* per stage, n_pp_layers = pp; or per virtual stage,
                             pp · vpp, in their order; or NULL */
     uint32_t n_pp_layers;
@@ -49,13 +55,15 @@ enum rf_status rf_side_check(const struct rf_jnode *node,
                              struct rf_side_spec *side,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* Chooses the nodes of a side that gives only their number: the first that
- * `other` (may be NULL) does not have. Sides that name nodes are unchanged. */
+/* Chooses the nodes of a side that gives only their number: the first that are
+ * not `taken` by others. Sides that name nodes are unchanged. */
 enum rf_status rf_side_seat(const struct rf_jnode *node,
-                            struct rf_side_spec *side,
-                            const struct rf_side_spec *other,
+                            struct rf_side_spec *side, const bool *taken,
                             uint32_t n_node_names,
                             struct rf_err *err) RF_MUST_CHECK;
+
+/* Whether the side names a node. */
+bool rf_side_names(const struct rf_side_spec *side, uint32_t node);
 
 /* The default ETP of a side, from its layout, TP and EP. */
 uint32_t rf_side_default_etp(const struct rf_side_spec *side);

@@ -14,8 +14,8 @@
 
 #include "common/mem.h"
 
-enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
-                             const char *fmt, ...)
+enum rf_status rf_world_fail(const struct rf_spec *spec, enum rf_side side,
+                             struct rf_err *err, const char *fmt, ...)
 {
     char text[768];
     va_list args;
@@ -23,7 +23,7 @@ enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     return rf_err_set(err, RF_ERR_CONFIG, "%s: %s",
-                      side == RF_TRAIN ? "train" : "infer", text);
+                      rf_spec_side_name(spec, side), text);
 }
 
 struct slot_place {
@@ -95,7 +95,7 @@ static enum rf_status fail_dp(const struct rf_spec *spec, enum rf_side which,
         snprintf(also, sizeof(also), "%llu, ", (unsigned long long)below);
     }
     return rf_world_fail(
-        which, err,
+        spec, which, err,
         "tp·cp·pp·dp = %llu ranks do not divide into groups of etp·ep·pp = "
         "%u·%u·%u = %llu; nearest values of dp that work: %s%llu",
         (unsigned long long)(dense_group(side) * side->dp), side->etp, side->ep,
@@ -119,7 +119,7 @@ static enum rf_status fail_division(const struct rf_spec *spec,
     }
     if (side->dp_replicate > 1) {
         return rf_world_fail(
-            which, err,
+            spec, which, err,
             "%u slots do not divide into dp_replicate = %u "
             "groups; nearest numbers of slots that work: "
             "%s%llu (an explicit dp uses the first slots only)",
@@ -127,7 +127,7 @@ static enum rf_status fail_division(const struct rf_spec *spec,
             (unsigned long long)(below + step));
     }
     return rf_world_fail(
-        which, err,
+        spec, which, err,
         "%u slots do not divide into groups of %s = %u·%u·%u = %llu ranks; "
         "nearest numbers of slots that work: %s%llu (an explicit dp uses the "
         "first slots only)",
@@ -158,11 +158,11 @@ static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
         snprintf(why, sizeof(why), ": tp·cp·pp·dp = %u·%u·%u·%u", side->tp,
                  side->cp, side->pp, dp);
     }
-    return rf_world_fail(which, err, "needs at least %llu slots but has %u%s%s",
-                         (unsigned long long)needed, slots, why,
-                         spec->mode == RF_DISAGGREGATED
-                             ? "; disaggregated sides share no slots"
-                             : "");
+    return rf_world_fail(
+        spec, which, err, "needs at least %llu slots but has %u%s%s",
+        (unsigned long long)needed, slots, why,
+        spec->mode == RF_DISAGGREGATED ? "; disaggregated sides share no slots"
+                                       : "");
 }
 
 /* Sets the number of places that a side uses: all, or what an explicit dp
@@ -174,7 +174,8 @@ static enum rf_status size_of_side(const struct rf_spec *spec,
     const struct rf_side_spec *side = &spec->side[which];
     uint64_t needed = smallest_size(side);
     if (needed == 0) {
-        return rf_world_fail(which, err, "these sizes need more than %u ranks",
+        return rf_world_fail(spec, which, err,
+                             "these sizes need more than %u ranks",
                              RF_WORLD_MAX_RANKS);
     }
     if (side->dp_given && needed != dense_group(side) * side->dp) {
@@ -190,71 +191,62 @@ static enum rf_status size_of_side(const struct rf_spec *spec,
     return RF_OK;
 }
 
-/* Appends the slots of a node. */
-static void add_places(struct seats *seats, uint32_t node, uint32_t n_slots)
-{
-    for (uint32_t slot = 0; slot < n_slots; slot++) {
-        seats->places[seats->n_places++] = (struct slot_place){node, slot};
-    }
-}
-
-/* Appends the slots of the nodes that `side` names, or of all nodes. */
+/* Appends the slots of the nodes that `side` names. */
 static void add_named(struct seats *seats, const struct rf_side_spec *side,
-                      const uint32_t *slots, uint32_t n_nodes)
-{
-    if (side->nodes == NULL) {
-        for (uint32_t node = 0; node < n_nodes; node++) {
-            add_places(seats, node, slots[node]);
-        }
-        return;
-    }
-    for (uint32_t i = 0; i < side->n_nodes; i++) {
-        add_places(seats, side->nodes[i], slots[side->nodes[i]]);
-    }
-}
-
-static bool names_node(const struct rf_side_spec *side, uint32_t node)
+                      const uint32_t *slots)
 {
     for (uint32_t i = 0; i < side->n_nodes; i++) {
-        if (side->nodes[i] == node) {
-            return true;
+        for (uint32_t slot = 0; slot < slots[side->nodes[i]]; slot++) {
+            seats->places[seats->n_places++] =
+                (struct slot_place){side->nodes[i], slot};
         }
     }
-    return false;
 }
 
-static enum rf_status seat_colocated(const struct rf_spec *spec,
-                                     const uint32_t *slots, uint32_t n_nodes,
-                                     struct seats seats[RF_SIDES],
-                                     struct rf_err *err)
+/* Refuses nodes that two sides name, unless both share them. */
+static enum rf_status check_named(const struct rf_spec *spec,
+                                  enum rf_side which, struct rf_err *err)
 {
-    const struct rf_side_spec *train = &spec->train, *infer = &spec->infer;
-    const struct rf_side_spec *named = train->nodes != NULL ? train : infer;
-    if (train->nodes != NULL && infer->nodes != NULL &&
-        (train->n_nodes != infer->n_nodes ||
-         memcmp(train->nodes, infer->nodes,
-                train->n_nodes * sizeof(*train->nodes)) != 0)) {
-        return rf_world_fail(RF_INFER, err,
-                             "colocated sides share their slots: \"nodes\" "
-                             "must equal those of the training side");
+    const struct rf_side_spec *side = &spec->side[which];
+    for (uint32_t i = 0; i < (uint32_t)which; i++) {
+        const struct rf_side_spec *other = &spec->side[i];
+        const bool share = rf_spec_share_slots(spec, which, (enum rf_side)i);
+        if (share && side->nodes != NULL && other->nodes != NULL &&
+            (side->n_nodes != other->n_nodes ||
+             memcmp(side->nodes, other->nodes,
+                    side->n_nodes * sizeof(*side->nodes)) != 0)) {
+            return rf_world_fail(spec, which, err,
+                                 "colocated sides share their slots: \"nodes\" "
+                                 "must equal those of the training side");
+        }
+        for (uint32_t n = 0; !share && n < side->n_nodes; n++) {
+            if (rf_side_names(other, side->nodes[n])) {
+                return rf_world_fail(
+                    spec, which, err,
+                    "%s must not share nodes: \"nodes\" lists a node of %s",
+                    spec->n_sides == RF_SIDES ? "disaggregated sides"
+                                              : "it and other sides",
+                    i == RF_TRAIN ? "the training side"
+                                  : rf_spec_side_name(spec, (enum rf_side)i));
+            }
+        }
     }
-    add_named(&seats[RF_TRAIN], named, slots, n_nodes);
-    add_named(&seats[RF_INFER], named, slots, n_nodes);
-    RF_TRY(size_of_side(spec, RF_TRAIN, &seats[RF_TRAIN], err));
-    return size_of_side(spec, RF_INFER, &seats[RF_INFER], err);
+    return RF_OK;
 }
 
-/* Seats a side without nodes: its smallest world on the first slots outside the
- * nodes that `other` names, after the first `taken` ones. */
-static void add_free(struct seats *seats, const struct rf_side_spec *other,
-                     uint32_t taken, uint64_t wanted, const uint32_t *slots,
+/* Seats a side without nodes on at most `wanted` slots of nodes that no side
+ * names, behind the `taken` first ones. */
+static void add_free(struct seats *seats, const struct rf_spec *spec,
+                     uint64_t taken, uint64_t wanted, const uint32_t *slots,
                      uint32_t n_nodes)
 {
     for (uint32_t node = 0; node < n_nodes; node++) {
-        if (names_node(other, node)) {
-            continue;
+        uint32_t by = 0;
+        while (by < spec->n_sides && !rf_side_names(&spec->side[by], node)) {
+            by++;
         }
-        for (uint32_t slot = 0; slot < slots[node]; slot++) {
+        for (uint32_t slot = 0; by == spec->n_sides && slot < slots[node];
+             slot++) {
             if (taken > 0) {
                 taken--;
             } else if (seats->n_places < wanted) {
@@ -265,79 +257,102 @@ static void add_free(struct seats *seats, const struct rf_side_spec *other,
     }
 }
 
-static enum rf_status seat_disaggregated(const struct rf_spec *spec,
-                                         const uint32_t *slots,
-                                         uint32_t n_nodes,
-                                         struct seats seats[RF_SIDES],
-                                         struct rf_err *err)
+/* The slots that training and the first pool leave to pools without nodes. */
+static uint64_t left_to_pools(const struct rf_spec *spec)
 {
-    uint32_t taken = 0; /* free slots used by the training side */
-    for (uint32_t i = 0; i < spec->train.n_nodes; i++) {
-        if (names_node(&spec->infer, spec->train.nodes[i])) {
-            return rf_world_fail(RF_INFER, err,
-                                 "disaggregated sides must not share nodes: "
-                                 "\"nodes\" lists a node of the training side");
-        }
+    uint64_t slots = 0;
+    for (uint32_t i = RF_SIDES; i < spec->n_sides; i++) {
+        slots +=
+            spec->side[i].nodes == NULL ? smallest_size(&spec->side[i]) : 0;
     }
-    for (int i = 0; i < RF_SIDES; i++) {
-        enum rf_side which = (enum rf_side)i;
-        const struct rf_side_spec *side = &spec->side[which];
-        const struct rf_side_spec *other =
-            &spec->side[which == RF_TRAIN ? RF_INFER : RF_TRAIN];
-        if (side->nodes != NULL) {
-            add_named(&seats[i], side, slots, n_nodes);
-        } else {
-            add_free(&seats[i], other, taken, smallest_size(side), slots,
-                     n_nodes);
-            taken = seats[i].n_places;
-        }
-        RF_TRY(size_of_side(spec, which, &seats[i], err));
+    return slots;
+}
+
+/* Seats a side; *taken counts the slots of nodes without a name that the sides
+ * before it have. */
+static enum rf_status seat_side(const struct rf_spec *spec, enum rf_side which,
+                                const uint32_t *slots, uint32_t n_nodes,
+                                uint32_t *taken, struct seats *seats,
+                                struct rf_err *err)
+{
+    const struct rf_side_spec *side = &spec->side[which];
+    const bool shares = rf_spec_share_slots(spec, which, RF_TRAIN);
+    RF_TRY(check_named(spec, which, err));
+    if (shares && side->nodes == NULL) {
+        side = &spec->side[RF_TRAIN + RF_INFER - which];
     }
-    return RF_OK;
+    if (side->nodes != NULL) {
+        add_named(seats, side, slots);
+    } else if (shares) {
+        const uint64_t left = left_to_pools(spec);
+        add_free(seats, spec, 0, UINT64_MAX, slots, n_nodes);
+        seats->n_places -= (uint32_t)RF_MIN(left, seats->n_places);
+        *taken = seats->n_places;
+    } else {
+        add_free(seats, spec, *taken, smallest_size(side), slots, n_nodes);
+        *taken += seats->n_places;
+    }
+    return size_of_side(spec, which, seats, err);
 }
 
 uint64_t rf_world_smallest(const struct rf_spec *spec)
 {
-    uint64_t train = smallest_size(&spec->train);
-    uint64_t infer = smallest_size(&spec->infer);
-    if (spec->mode == RF_COLOCATED) {
-        return lcm(train, infer);
+    uint64_t all = 0, shared = 1;
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
+        uint64_t size = smallest_size(&spec->side[i]);
+        if (rf_spec_share_slots(spec, (enum rf_side)i, RF_TRAIN)) {
+            size = shared = lcm(shared, size);
+            all = 0;
+        }
+        if (size == 0) {
+            return 0;
+        }
+        all += size;
     }
-    return train == 0 || infer == 0 ? 0 : train + infer;
+    return all;
 }
 
 static void place_ranks(const struct rf_spec *spec,
-                        struct seats seats[RF_SIDES], struct rf_world *world)
+                        struct seats seats[RF_SIDES_MAX],
+                        struct rf_world *world)
 {
     bool shared = spec->mode == RF_COLOCATED && !spec->separate_processes;
-    for (int i = 0; i < RF_SIDES; i++) {
-        const struct rf_side_spec *side = &spec->side[i];
-        uint32_t base = i == RF_TRAIN || shared ? 0 : seats[RF_TRAIN].size;
-        world->size[i] = seats[i].size;
-        world->edp[i] = (uint32_t)(seats[i].size / expert_group(side));
-        for (uint32_t index = 0; index < seats[i].size; index++) {
-            struct rf_rank *rank = &world->ranks[base + index];
-            rank->node = seats[i].places[index].node;
-            rank->slot = seats[i].places[index].slot;
-            rank->index[i] = index;
-            world->rank_of[i][index] = base + index;
+    uint32_t next = 0; /* world rank */
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
+        const enum rf_side side = i == RF_TRAIN ? RF_TRAIN : RF_INFER;
+        const uint32_t base = i == RF_INFER && shared ? 0 : next;
+        struct rf_world_mesh *mesh = &world->mesh[i];
+        mesh->first = world->size[side];
+        mesh->size = seats[i].size;
+        mesh->edp = (uint32_t)(seats[i].size / expert_group(&spec->side[i]));
+        for (uint32_t n = 0; n < seats[i].size; n++) {
+            struct rf_rank *rank = &world->ranks[base + n];
+            rank->node = seats[i].places[n].node;
+            rank->slot = seats[i].places[n].slot;
+            rank->index[side] = mesh->first + n;
+            world->rank_of[side][mesh->first + n] = base + n;
         }
+        world->size[side] += seats[i].size;
+        next = RF_MAX(next, base + seats[i].size);
     }
+    world->n_ranks = next;
 }
 
 static struct rf_world *make_world(const struct rf_spec *spec,
-                                   struct seats seats[RF_SIDES],
+                                   struct seats seats[RF_SIDES_MAX],
                                    uint32_t n_nodes)
 {
-    bool shared = spec->mode == RF_COLOCATED && !spec->separate_processes;
     struct rf_world *world = rf_xcalloc(1, sizeof(*world));
-    uint32_t train = seats[RF_TRAIN].size, infer = seats[RF_INFER].size;
-    world->n_ranks = shared ? RF_MAX(train, infer) : train + infer;
+    size_t most = 0;
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
+        most += seats[i].size;
+    }
     world->n_nodes = n_nodes;
-    world->ranks = rf_xcalloc(world->n_ranks, sizeof(*world->ranks));
-    world->rank_of[RF_TRAIN] = rf_xcalloc(train, sizeof(uint32_t));
-    world->rank_of[RF_INFER] = rf_xcalloc(infer, sizeof(uint32_t));
-    for (uint32_t r = 0; r < world->n_ranks; r++) {
+    world->n_meshes = spec->n_sides;
+    world->ranks = rf_xcalloc(most, sizeof(*world->ranks));
+    world->rank_of[RF_TRAIN] = rf_xcalloc(most, sizeof(uint32_t));
+    world->rank_of[RF_INFER] = rf_xcalloc(most, sizeof(uint32_t));
+    for (size_t r = 0; r < most; r++) {
         world->ranks[r].index[RF_TRAIN] = RF_NONE;
         world->ranks[r].index[RF_INFER] = RF_NONE;
     }
@@ -366,11 +381,11 @@ static enum rf_status count_slots(const uint32_t *slots, uint32_t n_nodes,
 static enum rf_status check_nodes(const struct rf_spec *spec, uint32_t n_nodes,
                                   struct rf_err *err)
 {
-    for (int i = 0; i < RF_SIDES; i++) {
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
         const struct rf_side_spec *side = &spec->side[i];
         for (uint32_t j = 0; j < side->n_nodes; j++) {
             if (side->nodes[j] >= n_nodes) {
-                return rf_world_fail((enum rf_side)i, err,
+                return rf_world_fail(spec, (enum rf_side)i, err,
                                      "\"nodes\" refers to a node outside of "
                                      "the %u of the cluster",
                                      n_nodes);
@@ -382,17 +397,17 @@ static enum rf_status check_nodes(const struct rf_spec *spec, uint32_t n_nodes,
 
 static enum rf_status seat_sides(const struct rf_spec *spec,
                                  const uint32_t *slots, uint32_t n_nodes,
-                                 struct seats seats[RF_SIDES],
+                                 struct seats seats[RF_SIDES_MAX],
                                  struct rf_err *err)
 {
-    uint32_t total = 0;
+    uint32_t total = 0, taken = 0;
     RF_TRY(count_slots(slots, n_nodes, &total, err));
-    for (int i = 0; i < RF_SIDES; i++) {
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
         seats[i].places = rf_xcalloc(total, sizeof(*seats[i].places));
+        RF_TRY(seat_side(spec, (enum rf_side)i, slots, n_nodes, &taken,
+                         &seats[i], err));
     }
-    return spec->mode == RF_COLOCATED
-               ? seat_colocated(spec, slots, n_nodes, seats, err)
-               : seat_disaggregated(spec, slots, n_nodes, seats, err);
+    return RF_OK;
 }
 
 /* Sets dp, and without an explicit one the number of vLLM engines with EP: each
@@ -410,7 +425,7 @@ enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
                               uint32_t n_nodes, struct rf_world **out,
                               struct rf_err *err)
 {
-    struct seats seats[RF_SIDES] = {{0}};
+    struct seats seats[RF_SIDES_MAX] = {{0}};
     uint32_t imaginary = 0;
     enum rf_status status;
     RF_TRY(check_nodes(spec, n_nodes, err));
@@ -418,7 +433,7 @@ enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
         imaginary = (uint32_t)rf_world_smallest(spec);
         if (imaginary == 0) {
             return rf_err_set(err, RF_ERR_CONFIG,
-                              "both sides need more than %u ranks together",
+                              "all sides need more than %u ranks together",
                               RF_WORLD_MAX_RANKS);
         }
         slots = &imaginary;
@@ -427,11 +442,13 @@ enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
     status = seat_sides(spec, slots, n_nodes, seats, err);
     if (status == RF_OK) {
         *out = make_world(spec, seats, n_nodes);
-        fill_in_dp(&spec->train, (*out)->size[RF_TRAIN]);
-        fill_in_dp(&spec->infer, (*out)->size[RF_INFER]);
     }
-    free(seats[RF_TRAIN].places);
-    free(seats[RF_INFER].places);
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
+        if (status == RF_OK) {
+            fill_in_dp(&spec->side[i], seats[i].size);
+        }
+        free(seats[i].places);
+    }
     return status;
 }
 
@@ -460,6 +477,23 @@ struct rf_coord rf_coord_of(const struct rf_side_spec *side, uint32_t size,
         .ep = s / side->etp % side->ep,
         .edp = s / (side->etp * side->ep),
     };
+}
+
+enum rf_side rf_world_side(const struct rf_world *world, enum rf_side side,
+                           uint32_t index)
+{
+    uint32_t i = side;
+    while (side == RF_INFER && i + 1 < world->n_meshes &&
+           index >= world->mesh[i + 1].first) {
+        i++;
+    }
+    return (enum rf_side)i;
+}
+
+enum rf_side rf_world_pool(const struct rf_world *world, uint32_t rank)
+{
+    const uint32_t index = world->ranks[rank].index[RF_INFER];
+    return index == RF_NONE ? RF_TRAIN : rf_world_side(world, RF_INFER, index);
 }
 
 bool rf_same_slot(const struct rf_world *world, uint32_t a, uint32_t b)

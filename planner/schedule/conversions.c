@@ -16,6 +16,7 @@ struct rows_needed {
 
 struct finding {
     const struct rf_plan *plan;
+    const struct rf_converted *converted;
     const struct rf_quantize *what;
     uint32_t *order; /* matrices by tensor */
     struct rows_needed *needs;
@@ -25,16 +26,15 @@ struct finding {
 static const struct rf_piece *part_of(const struct finding *finding,
                                       uint32_t matrix, uint32_t k)
 {
-    const struct rf_converted *converted = finding->plan->converted;
     return &finding->what->result
-                .pieces[matrix * converted->format->n_parts + k];
+                .pieces[matrix * finding->converted->format->n_parts + k];
 }
 
 /* Its family before conversion. */
 static uint32_t family_of(const struct finding *finding, uint32_t matrix)
 {
     const uint32_t values = part_of(finding, matrix, 0)->family;
-    return finding->plan->converted->from[values].family;
+    return finding->converted->from[values].family;
 }
 
 static int compare_tensors(const void *a, const void *b, void *data)
@@ -74,7 +74,7 @@ static size_t find(const struct finding *finding, uint32_t family,
 static void add_sent(struct finding *finding, uint32_t matrix, uint32_t k,
                      const struct rf_op *op, uint32_t group)
 {
-    const uint64_t rows = finding->plan->converted->format->parts[k].rows;
+    const uint64_t rows = finding->converted->format->parts[k].rows;
     const struct rf_box *all = &finding->what->matrices[matrix].box;
     const struct rf_piece *part = part_of(finding, matrix, k);
     struct rows_needed *need = &finding->needs[matrix];
@@ -108,14 +108,13 @@ static void add_arrived(struct finding *finding, uint32_t matrix,
 
 static void add_op(struct finding *finding, const struct rf_op *op)
 {
-    const struct rf_converted *converted = finding->plan->converted;
     const bool sends = rf_plan_is_converted(finding->plan);
     const struct rf_converted_from from =
-        sends ? converted->from[op->family]
+        sends ? finding->converted->from[op->family]
               : (struct rf_converted_from){.family = op->family};
     const uint64_t *start = op->box.start, *extent = op->box.extent;
     const uint32_t group =
-        finding->plan->spec->infer.quantize.overlaps ? op->group : 0;
+        rf_spec_quantize(finding->plan->spec)->overlaps ? op->group : 0;
     for (uint64_t l = start[0]; l < start[0] + extent[0]; l++) {
         for (uint64_t e = start[1]; e < start[1] + extent[1]; e++) {
             const size_t end = find(finding, from.family, l, e + 1);
@@ -142,7 +141,8 @@ uint32_t rf_conversion_rank(const struct rf_plan *plan, const struct rf_op *op)
         return op->src_mem == RF_MEM_TRAIN && family->is_result ? op->src
                                                                 : RF_NONE;
     }
-    return op->dst_mem == RF_MEM_INFER && rf_family_converted(family) > 0
+    return op->dst_mem == RF_MEM_INFER && rf_family_converted(family) > 0 &&
+                   rf_plan_converted(plan, op->dst) != NULL
                ? op->dst
                : RF_NONE;
 }
@@ -199,6 +199,7 @@ struct rf_conversion *rf_conversions_make(const struct rf_plan *plan,
 {
     struct finding finding = {
         .plan = plan,
+        .converted = rf_plan_converted(plan, rank),
         .what = what,
         .order = rf_xcalloc(what->n, sizeof(*finding.order)),
         .needs = rf_xcalloc(what->n, sizeof(*finding.needs))};

@@ -61,11 +61,20 @@ json_t *rf_plan_summary_json(const struct rf_plan *plan)
 static json_t *mesh_json(const struct rf_plan *plan, enum rf_side which)
 {
     const struct rf_side_spec *side = &plan->spec->side[which];
-    const struct rf_world *world = plan->world;
+    const struct rf_world_mesh *mesh = &plan->world->mesh[which];
+    const enum rf_side of = RF_MIN(which, RF_INFER);
+    const uint32_t *layout_of = plan->priv->layouts[of].of_index + mesh->first;
+    const uint32_t *rank_of = plan->world->rank_of[of] + mesh->first;
+    uint32_t least = UINT32_MAX, most = 0;
     json_t *out = json_object(), *ranks = json_array();
+    for (uint32_t i = 0; i < mesh->size; i++) {
+        json_array_append_new(ranks, json_integer(rank_of[i]));
+        least = RF_MIN(least, layout_of[i]);
+        most = RF_MAX(most, layout_of[i]);
+    }
     json_object_set_new(out, "layout",
                         json_string(rf_layout_kind_name(side->layout)));
-    set_u64(out, "ranks", world->size[which]);
+    set_u64(out, "ranks", mesh->size);
     set_u64(out, "tp", side->tp);
     set_u64(out, "cp", side->cp);
     set_u64(out, "dp", side->dp);
@@ -73,13 +82,24 @@ static json_t *mesh_json(const struct rf_plan *plan, enum rf_side which)
     set_u64(out, "vpp", side->vpp);
     set_u64(out, "ep", side->ep);
     set_u64(out, "etp", side->etp);
-    set_u64(out, "edp", world->edp[which]);
-    set_u64(out, "layouts", plan->priv->layouts[which].n_layouts);
-    for (uint32_t i = 0; i < world->size[which]; i++) {
-        json_array_append_new(ranks, json_integer(world->rank_of[which][i]));
-    }
+    set_u64(out, "edp", mesh->edp);
+    set_u64(out, "layouts", most - least + 1);
     json_object_set_new(out, "world_ranks", ranks);
     return out;
+}
+
+/* As the scenario has "infer": an object, or a list. */
+static json_t *pools_json(const struct rf_plan *plan)
+{
+    json_t *list = json_array();
+    if (plan->spec->n_sides == RF_SIDES) {
+        json_decref(list);
+        return mesh_json(plan, RF_INFER);
+    }
+    for (uint32_t i = RF_INFER; i < plan->spec->n_sides; i++) {
+        json_array_append_new(list, mesh_json(plan, (enum rf_side)i));
+    }
+    return list;
 }
 
 static json_t *memory_json(const struct rf_plan *plan,
@@ -311,7 +331,7 @@ json_t *rf_plan_json(const struct rf_plan *plan,
                         rf_spec_to_json(plan->spec, node_names));
     json_object_set_new(out, "plan", rf_plan_summary_json(plan));
     json_object_set_new(meshes, "train", mesh_json(plan, RF_TRAIN));
-    json_object_set_new(meshes, "infer", mesh_json(plan, RF_INFER));
+    json_object_set_new(meshes, "infer", pools_json(plan));
     json_object_set_new(out, "meshes", meshes);
     json_object_set_new(out, "memory", memory_json(plan, schedule, node_names));
     json_object_set_new(out, "traffic", traffic_json(schedule));

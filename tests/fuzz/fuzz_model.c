@@ -86,15 +86,20 @@ static void read_world(const struct rf_model *model, struct rf_spec *spec,
         must(world == NULL && err.text[0] != '\0');
         return;
     }
-    for (int side = 0; side < RF_SIDES; side++) {
+    for (uint32_t side = 0; side < spec->n_sides; side++) {
         const struct rf_side_spec *self = &spec->side[side];
+        const struct rf_world_mesh *mesh = &world->mesh[side];
+        const int of = side == RF_TRAIN ? RF_TRAIN : RF_INFER;
         uint64_t size = (uint64_t)self->tp * self->cp * self->pp * self->dp;
-        must(size == world->size[side]);
-        for (uint32_t i = 0; i < world->size[side]; i++) {
-            struct rf_coord at = rf_coord_of(self, world->size[side], i);
-            must(world->rank_of[side][i] < world->n_ranks);
-            must(world->ranks[world->rank_of[side][i]].index[side] == i);
-            must(at.dp < self->dp && at.edp < world->edp[side]);
+        must(size == mesh->size);
+        for (uint32_t i = 0; i < mesh->size; i++) {
+            struct rf_coord at = rf_coord_of(self, mesh->size, i);
+            const uint32_t rank = world->rank_of[of][mesh->first + i];
+            must(rank < world->n_ranks);
+            must(world->ranks[rank].index[of] == mesh->first + i);
+            must(of == RF_TRAIN ||
+                 rf_world_pool(world, rank) == (enum rf_side)side);
+            must(at.dp < self->dp && at.edp < mesh->edp);
         }
     }
     rf_world_destroy(world);

@@ -99,7 +99,7 @@ test_counted_nodes_follow_the_hosts() {
     expect_json "$(result split)" '.scenario.train.nodes == ["z1"] and
         .scenario.infer.nodes == ["z2", "z3"]'
     coord_exits 2 cluster.json --nodes 'z[1-2]'
-    expect_text err '\$\.scenarios\[0\]\.infer\.nodes: needs 2 nodes, but the cluster has 2 and the other side takes 1'
+    expect_text err '\$\.scenarios\[0\]\.infer\.nodes: needs 2 nodes, but the cluster has 2 and other sides take 1'
 }
 
 test_a_model_alone_has_values_but_no_nodes() {

@@ -219,7 +219,8 @@ static uint32_t converter_of(const struct flow_build *build,
 static uint32_t converted_group(const struct flow_build *build,
                                 const struct rf_op *op)
 {
-    return build->plan->spec->infer.quantize.overlaps ? op->group : RF_NO_GROUP;
+    return rf_spec_quantize(build->plan->spec)->overlaps ? op->group
+                                                         : RF_NO_GROUP;
 }
 
 static void collect_conversions(struct flow_build *build)

@@ -97,19 +97,22 @@ static enum rf_status check_format(const struct rf_method_info *info,
                                    const struct rf_plan *plan,
                                    struct rf_err *err)
 {
-    const struct rf_quantize_spec *quantize = &plan->spec->infer.quantize;
-    const struct rf_quant_format *format = quantize->format;
-    return info->memory != RF_DEVICE_MEMORY || format == NULL ||
-                   (format->id == RF_FP8_BLOCK128 && quantize->eps == 0 &&
-                    !quantize->divides)
-               ? RF_OK
-               : rf_err_set(err, RF_ERR_CONFIG,
-                            "quantize %s: device kernels convert to "
-                            "fp8_block128 only, without \"eps\" and "
-                            "\"divide\", and method %s has weights in GPU "
-                            "memory; take that format, or a method in host "
-                            "memory",
-                            format->name, info->name);
+    for (uint32_t i = RF_INFER;
+         info->memory == RF_DEVICE_MEMORY && i < plan->spec->n_sides; i++) {
+        const struct rf_quantize_spec *quantize = &plan->spec->side[i].quantize;
+        const struct rf_quant_format *format = quantize->format;
+        if (format != NULL && (format->id != RF_FP8_BLOCK128 ||
+                               quantize->eps != 0 || quantize->divides)) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "quantize %s: device kernels convert to "
+                              "fp8_block128 only, without \"eps\" and "
+                              "\"divide\", and method %s has weights in GPU "
+                              "memory; take that format, or a method in host "
+                              "memory",
+                              format->name, info->name);
+        }
+    }
+    return RF_OK;
 }
 
 /* Refuses conversions between copies where nothing orders them so. */
@@ -117,7 +120,7 @@ static enum rf_status check_overlap(const struct rf_method_info *info,
                                     const struct rf_plan *plan,
                                     struct rf_err *err)
 {
-    if (!plan->spec->infer.quantize.overlaps) {
+    if (!rf_spec_quantize(plan->spec)->overlaps) {
         return RF_OK;
     }
     if (info->memory == RF_DEVICE_MEMORY) {

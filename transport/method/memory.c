@@ -23,7 +23,7 @@ struct rf_family rf_content_family(const struct rf_content_job *job,
 {
     struct rf_family family;
     if (job->results != NULL) {
-        return job->plan->converted->model.families[number];
+        return rf_plan_converted(job->plan, job->rank)->model.families[number];
     }
     family = job->plan->model->families[number];
     family.dtype = rf_plan_form(job->plan, job->side, number).dtype;
@@ -85,8 +85,10 @@ static enum rf_status list_padding(const struct rf_content_job *job,
                                    struct rf_byte_span **spans, size_t *n,
                                    struct rf_err *err)
 {
+    const struct rf_converted *converted =
+        rf_plan_converted(job->plan, job->rank);
     const uint32_t n_families = job->results != NULL
-                                    ? job->plan->converted->model.n_families
+                                    ? converted->model.n_families
                                     : job->plan->model->n_families;
     struct rf_family *families = rf_xcalloc(n_families, sizeof(*families));
     enum rf_status status;

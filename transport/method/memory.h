@@ -47,7 +47,7 @@ struct rf_content_job {
     uint32_t rank;
     uint64_t iteration;
     bool before;         /* of spec.update: the content before it */
-    bool unconverted;    /* without the families of plan->converted that are
+    bool unconverted;    /* without the families of the plan that are
                             made during a refit */
     const json_t *files; /* like rf_model.files; NULL: those */
     const struct rf_quantize *results; /* the arena has these instead of the

@@ -83,7 +83,7 @@ enum rf_status rf_share_first(const struct rf_method_env *env, const char *what,
 
 bool rf_converts_meanwhile(const struct rf_plan *plan)
 {
-    return rf_plan_is_converted(plan) || plan->spec->infer.quantize.overlaps;
+    return rf_plan_is_converted(plan) || rf_spec_quantize(plan->spec)->overlaps;
 }
 
 void rf_method_yardstick_key(uint8_t key[RF_DATA_KEY_BYTES])

@@ -26,9 +26,9 @@ enum rf_status rf_content_create(const struct rf_content_job *job,
         return status;
     }
     if (job->results != NULL || rf_plan_is_converted(plan)) {
-        content->converted = plan->converted;
-        content->results =
-            rf_converted_content_create(plan->weights, content->weights);
+        content->converted = rf_plan_converted(plan, job->rank);
+        content->results = rf_converted_content_create(plan->weights, job->rank,
+                                                       content->weights);
     }
     *out = content;
     return RF_OK;

@@ -22,7 +22,9 @@ struct band {
 };
 
 struct rf_converted_content {
-    const struct rf_plan *plan;
+    const struct rf_converted *converted;
+    const struct rf_quantize_spec *how;
+    const struct rf_model *model; /* of the weights */
     struct rf_weights *weights;
     struct band band;
     uint64_t capacity; /* columns of the buffers, which have BAND rows */
@@ -34,13 +36,16 @@ struct rf_converted_content {
 };
 
 struct rf_converted_content *
-rf_converted_content_create(const struct rf_plan *plan,
+rf_converted_content_create(const struct rf_plan *plan, uint32_t rank,
                             struct rf_weights *weights)
 {
     struct rf_converted_content *content = rf_xcalloc(1, sizeof(*content));
-    content->plan = plan;
+    content->converted = rf_plan_converted(plan, rank);
+    content->how = &rf_plan_pool(plan, rank)->quantize;
+    content->model = content->converted->before;
     content->weights = weights;
-    content->amax = rf_xcalloc(plan->model->n_families, sizeof(*content->amax));
+    content->amax =
+        rf_xcalloc(content->model->n_families, sizeof(*content->amax));
     return content;
 }
 
@@ -54,7 +59,7 @@ static void free_buffers(struct rf_converted_content *content)
 void rf_converted_content_destroy(struct rf_converted_content *content)
 {
     if (content != NULL) {
-        for (uint32_t f = 0; f < content->plan->model->n_families; f++) {
+        for (uint32_t f = 0; f < content->model->n_families; f++) {
             free(content->amax[f]);
         }
         free(content->amax);
@@ -79,8 +84,7 @@ static void make_room(struct rf_converted_content *content, uint64_t columns)
 static enum rf_status read_band(struct rf_converted_content *content,
                                 const struct band *band, struct rf_err *err)
 {
-    const uint64_t width =
-        content->plan->model->families[band->family].shape[1];
+    const uint64_t width = content->model->families[band->family].shape[1];
     struct rf_content_span span = {.family = band->family,
                                    .layer_index = band->layer_index,
                                    .expert = band->expert,
@@ -97,15 +101,14 @@ static enum rf_status read_band(struct rf_converted_content *content,
 static struct rf_convert_rows
 rows_of(const struct rf_converted_content *content, const struct band *band)
 {
-    const struct rf_quantize_spec *how = &content->plan->spec->infer.quantize;
     return (struct rf_convert_rows){.src = content->elements,
                                     .pitch = 2 * band->columns,
                                     .rows = band->rows,
                                     .columns = band->columns,
                                     .values = content->parts[0],
                                     .scales = content->parts[1],
-                                    .eps = (float)how->eps,
-                                    .divides = how->divides};
+                                    .eps = (float)content->how->eps,
+                                    .divides = content->how->divides};
 }
 
 static enum rf_status refuse(const struct rf_converted_content *content,
@@ -118,7 +121,7 @@ static enum rf_status refuse(const struct rf_converted_content *content,
                                             .expert = band->expert,
                                             .row = band->row,
                                             .column = band->column};
-    return rf_quantize_refuse(content->plan, &place, rows, err);
+    return rf_quantize_refuse(content->converted, &place, rows, err);
 }
 
 /* Raises *amax to the largest magnitude of a whole tensor. */
@@ -126,7 +129,7 @@ static enum rf_status raise_amax(struct rf_converted_content *content,
                                  struct band band, float *amax,
                                  struct rf_err *err)
 {
-    const uint64_t *shape = content->plan->model->families[band.family].shape;
+    const uint64_t *shape = content->model->families[band.family].shape;
     band.columns = shape[1];
     make_room(content, band.columns);
     for (band.row = 0; band.row < shape[0]; band.row += BAND) {
@@ -149,12 +152,11 @@ static enum rf_status find_amax(struct rf_converted_content *content,
                                 const struct rf_content_span *span,
                                 uint32_t family, float *out, struct rf_err *err)
 {
-    const struct rf_plan *plan = content->plan;
     const struct rf_quantize_joined joined = {
-        .family = plan->converted->joined[family],
+        .family = content->converted->joined[family],
         .layer_index = span->layer_index,
         .expert = span->expert};
-    const struct rf_family *of = &plan->model->families[joined.family];
+    const struct rf_family *of = &content->model->families[joined.family];
     const size_t n = (size_t)of->n_layers * of->n_experts;
     float **known = &content->amax[joined.family];
     uint32_t families[RF_FAMILY_MAX_PARTS], n_families;
@@ -169,7 +171,8 @@ static enum rf_status find_amax(struct rf_converted_content *content,
     if (isnan(*amax)) {
         float most = 0;
         content->band.rows = 0;
-        n_families = rf_quantize_joined_to(plan, &joined, families);
+        n_families =
+            rf_quantize_joined_to(content->converted, &joined, families);
         for (uint32_t i = 0; i < n_families; i++) {
             const struct band band = {.family = families[i],
                                       .layer_index = span->layer_index,
@@ -187,7 +190,7 @@ static enum rf_status make_band(struct rf_converted_content *content,
                                 const struct rf_content_span *span,
                                 const struct band *wanted, struct rf_err *err)
 {
-    const struct rf_quant_format *format = content->plan->converted->format;
+    const struct rf_quant_format *format = content->converted->format;
     struct band *band = &content->band;
     struct rf_convert_rows rows;
     float amax = 0;
@@ -218,10 +221,10 @@ static enum rf_status read_row(struct rf_converted_content *content,
                                uint64_t column, uint64_t n, uint8_t *dst,
                                struct rf_err *err)
 {
-    const struct rf_converted *converted = content->plan->converted;
+    const struct rf_converted *converted = content->converted;
     const struct rf_converted_from from = converted->from[span->family];
     const struct rf_quant_part *part = &converted->format->parts[from.part];
-    const uint64_t *shape = content->plan->model->families[from.family].shape;
+    const uint64_t *shape = content->model->families[from.family].shape;
     const uint64_t first = span->columns > 0 ? span->column : 0;
     const uint64_t count =
         span->columns > 0 ? span->columns : rf_div_up(shape[1], part->columns);
@@ -250,7 +253,7 @@ enum rf_status rf_converted_content_read(struct rf_converted_content *content,
                                          const struct rf_content_span *span,
                                          void *dst, struct rf_err *err)
 {
-    const struct rf_converted *converted = content->plan->converted;
+    const struct rf_converted *converted = content->converted;
     const struct rf_family *family = &converted->model.families[span->family];
     const struct rf_converted_from from = converted->from[span->family];
     const uint64_t end = span->first + span->count;

@@ -10,14 +10,14 @@
 
 struct rf_converted_content;
 
-/* `plan` is that of the weights, which are in bfloat16 where they are
- * converted; both must outlive the result. */
+/* What `rank` has of them. The weights are in bfloat16 where they are
+ * converted; they and `plan` must outlive the result. */
 struct rf_converted_content *
-rf_converted_content_create(const struct rf_plan *plan,
+rf_converted_content_create(const struct rf_plan *plan, uint32_t rank,
                             struct rf_weights *weights);
 void rf_converted_content_destroy(struct rf_converted_content *content);
 
-/* A span of one of plan->converted's results. RF_ERR_UNSUPPORTED names the
+/* A span of one of the results. RF_ERR_UNSUPPORTED names the
  * tensor and the element that is infinite or NaN. */
 enum rf_status rf_converted_content_read(struct rf_converted_content *content,
                                          const struct rf_content_span *span,

@@ -15,7 +15,8 @@
 #define COLUMN (RF_DIM_TENSOR + 1)
 
 struct quantizer {
-    const struct rf_plan *plan;
+    const struct rf_converted *converted;
+    const struct rf_quantize_spec *how;
     const struct rf_quant_format *format;
     const struct rf_quantize *what;
     uint8_t *result;
@@ -25,7 +26,7 @@ struct quantizer {
     } * sources;
 };
 
-enum rf_status rf_quantize_refuse(const struct rf_plan *plan,
+enum rf_status rf_quantize_refuse(const struct rf_converted *converted,
                                   const struct rf_quantize_place *place,
                                   const struct rf_convert_rows *rows,
                                   struct rf_err *err)
@@ -33,13 +34,13 @@ enum rf_status rf_quantize_refuse(const struct rf_plan *plan,
     char name[512];
     uint64_t row = 0, column = 0;
     rf_convert_not_finite(rows, &row, &column);
-    rf_family_tensor_name(&plan->model->families[place->family],
+    rf_family_tensor_name(&converted->before->families[place->family],
                           place->layer_index, place->expert, name,
                           sizeof(name));
     return rf_err_set(err, RF_ERR_UNSUPPORTED,
                       "quantize %s: element [%" PRIu64 ", %" PRIu64
                       "] of %.300s is infinite or not a number; no scale fits",
-                      plan->converted->format->name, place->row + row,
+                      converted->format->name, place->row + row,
                       place->column + column, name);
 }
 
@@ -52,8 +53,9 @@ enum rf_status rf_quantizer_create(const struct rf_content_job *arrived,
         rf_plan_layout(arrived->plan, arrived->side, arrived->rank);
     struct quantizer *quantizer = rf_xcalloc(1, sizeof(*quantizer));
     (void)err;
-    quantizer->plan = arrived->plan;
-    quantizer->format = arrived->plan->converted->format;
+    quantizer->converted = rf_plan_converted(arrived->plan, arrived->rank);
+    quantizer->how = &rf_plan_pool(arrived->plan, arrived->rank)->quantize;
+    quantizer->format = quantizer->how->format;
     quantizer->what = what;
     quantizer->result = result->base;
     quantizer->sources = rf_xcalloc(what->n, sizeof(*quantizer->sources));
@@ -84,8 +86,8 @@ static struct rf_convert_rows rows_of(const struct quantizer *quantizer,
         .columns = what->matrices[i].box.extent[COLUMN],
         .values = quantizer->result + parts[0].offset,
         .scales = quantizer->result + parts[1].offset,
-        .eps = (float)quantizer->plan->spec->infer.quantize.eps,
-        .divides = quantizer->plan->spec->infer.quantize.divides};
+        .eps = (float)quantizer->how->eps,
+        .divides = quantizer->how->divides};
 }
 
 static enum rf_status refuse(const struct quantizer *quantizer,
@@ -102,7 +104,7 @@ static enum rf_status refuse(const struct quantizer *quantizer,
         .expert = (uint32_t)box->start[RF_DIM_EXPERT],
         .row = box->start[ROW] + part->row,
         .column = box->start[COLUMN]};
-    return rf_quantize_refuse(quantizer->plan, &place, rows, err);
+    return rf_quantize_refuse(quantizer->converted, &place, rows, err);
 }
 
 enum rf_status rf_quantizer_amax(void *opaque, float *amax, struct rf_err *err)

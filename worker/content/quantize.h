@@ -25,12 +25,12 @@ void rf_quantizer_destroy(void *quantizer);
 
 /* Rows of a matrix that cannot be converted, and their first element. */
 struct rf_quantize_place {
-    uint32_t family, layer_index, expert; /* of plan->weights */
+    uint32_t family, layer_index, expert; /* before conversion */
     uint64_t row, column;
 };
 
 /* RF_ERR_UNSUPPORTED that names the tensor and the element. */
-enum rf_status rf_quantize_refuse(const struct rf_plan *plan,
+enum rf_status rf_quantize_refuse(const struct rf_converted *converted,
                                   const struct rf_quantize_place *place,
                                   const struct rf_convert_rows *rows,
                                   struct rf_err *err);

@@ -450,7 +450,7 @@ static enum rf_status quantize_all(struct rf_rank_attempt *attempt, int64_t *ns,
 {
     const struct rf_rank_quantize quantize = rf_rank_attempt_quantize(attempt);
     if (attempt->quantizer != NULL &&
-        !attempt->plan->spec->infer.quantize.overlaps) {
+        !rf_spec_quantize(attempt->plan->spec)->overlaps) {
         rf_rank_attempt_test_faults(attempt, "quantize");
     }
     return rf_rank_quantize_run(&quantize, ns, amax_ns, err);

@@ -437,7 +437,7 @@ static enum rf_status open_method(struct rf_rank_attempt *attempt,
     }
     env->memory = attempt->memory;
     env->registration = &attempt->registration;
-    if (attempt->plan->spec->infer.quantize.overlaps) {
+    if (rf_spec_quantize(attempt->plan->spec)->overlaps) {
         env->convert = convert;
         env->convert_data = attempt;
     }

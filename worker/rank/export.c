@@ -97,14 +97,14 @@ static bool writes(const struct exporting *e, const struct rf_content_job *job,
     const struct rf_piece *pieces =
         rf_plan_layout(plan, RF_INFER, e->env->rank)->pieces;
     const struct rf_quantize_matrix *matrix;
-    uint32_t n_parts;
+    const struct rf_quant_format *format;
     if (job->results == NULL) {
         return rf_export_writes(plan, e->env->rank, &pieces[index]);
     }
-    n_parts = plan->converted->format->n_parts;
-    matrix = &job->results->matrices[index / n_parts];
+    format = rf_plan_converted(plan, e->env->rank)->format;
+    matrix = &job->results->matrices[index / format->n_parts];
     return rf_export_writes(plan, e->env->rank, &pieces[matrix->source]) &&
-           (plan->converted->format->parts[index % n_parts].rows > 0 ||
+           (format->parts[index % format->n_parts].rows > 0 ||
             is_first_of_tensor(matrix));
 }
 
@@ -116,7 +116,8 @@ static bool is_replaced(const struct exporting *e,
     const struct rf_plan *plan = e->env->plan;
     const struct rf_piece *piece =
         &rf_content_layout(job)->pieces[block->piece];
-    return plan->converted != NULL && job->results == NULL &&
+    return rf_plan_converted(plan, e->env->rank) != NULL &&
+           job->results == NULL &&
            rf_family_converts(&plan->model->families[piece->family],
                               (uint32_t)block->box.start[RF_DIM_LAYER],
                               (uint32_t)block->box.start[RF_DIM_EXPERT]);

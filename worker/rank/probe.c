@@ -442,7 +442,11 @@ enum rf_status rf_probe_copy(const struct rf_probe *probe,
     RF_TRY(window_of(step, &window_ns, err));
     RF_TRY(alloc_buffers(buffer_bytes(probe, step), window_ns, scan, &buffers,
                          err));
-    buffers.quantize = &spec->infer.quantize;
+    buffers.quantize =
+        &rf_plan_pool(probe->env->plan, probe->env->rank)->quantize;
+    if (buffers.quantize->format == NULL) {
+        buffers.quantize = rf_spec_quantize(spec); /* of other ranks */
+    }
     buffers.converts = probe->converts;
     buffers.scales = rf_xcalloc(1, CHUNK_BYTES / 16); /* one a block of 16 */
     values =

@@ -12,13 +12,18 @@ enum rf_status rf_rank_amax_make(const struct rf_plan *plan,
                                  const struct rf_quantize *what,
                                  struct rf_rank_amax *amax, struct rf_err *err)
 {
-    if (plan->converted == NULL ||
-        !rf_quant_has_tensor_scale(plan->converted->format)) {
-        return RF_OK;
+    bool scaled = false; /* tensors, on any rank */
+    for (uint32_t i = 0; i < RF_SIDES_MAX; i++) {
+        scaled |= plan->converted[i] != NULL &&
+                  rf_quant_has_tensor_scale(plan->converted[i]->format);
     }
-    RF_TRY(rf_quantize_check(plan, &amax->exchanged, err));
-    amax->of = rf_xcalloc(what->n_joined, sizeof(*amax->of));
-    amax->parts = rf_xcalloc(what->n_joined, sizeof(*amax->parts));
+    if (scaled) {
+        RF_TRY(rf_quantize_check(plan, &amax->exchanged, err));
+    }
+    if (what->n_joined > 0) {
+        amax->of = rf_xcalloc(what->n_joined, sizeof(*amax->of));
+        amax->parts = rf_xcalloc(what->n_joined, sizeof(*amax->parts));
+    }
     return RF_OK;
 }
 
@@ -233,13 +238,13 @@ enum rf_status rf_rank_quantize_run(const struct rf_rank_quantize *quantize,
                                            quantize->amax->of, err));
         found_ns = spent(quantize, RF_TRACE_QUANTIZE, &at_ns);
     }
-    if (quantize->amax->of != NULL && quantize->amax->exchanged) {
+    if (quantize->amax->exchanged) {
         RF_TRY(exchange(quantize, err));
         *amax_ns = spent(quantize, RF_TRACE_WAIT, &at_ns);
     }
     *ns = found_ns;
     if (quantize->quantizer != NULL &&
-        !env->plan->spec->infer.quantize.overlaps) {
+        !rf_spec_quantize(env->plan->spec)->overlaps) {
         RF_TRY(convert_all(quantize, ns, err));
         spent(quantize, RF_TRACE_QUANTIZE, &at_ns);
         *ns += found_ns;

@@ -47,7 +47,7 @@ struct oracle {
     uint64_t *base;      /* first id of each family */
 };
 
-/* Holdings of mesh rank `index`. */
+/* Holdings of the rank with this rf_rank.index. */
 void oracle_holdings(const struct oracle *oracle, enum rf_side side,
                      uint32_t index, struct oracle_rank *out);
 struct oracle_param *oracle_push(struct oracle_rank *rank, size_t n);

@@ -485,13 +485,17 @@ void oracle_holdings(const struct oracle *o, enum rf_side which, uint32_t index,
                      struct oracle_rank *out)
 {
     const struct rf_side_spec *side = &o->spec->side[which];
+    const struct rf_world_mesh *mesh = &o->world->mesh[which];
+    for (; index >= mesh->size; side++, mesh++) {
+        index -= mesh->size; /* of a pool before this */
+    }
     *out = (struct oracle_rank){.params = NULL};
     switch (side->layout) {
     case RF_LAYOUT_MEGATRON:
     case RF_LAYOUT_HF:
     case RF_LAYOUT_VLLM:
     case RF_LAYOUT_SGLANG:
-        hold_stage(o, side, o->world->size[which], index, out);
+        hold_stage(o, side, mesh->size, index, out);
         break;
     case RF_LAYOUT_FSDP:
         oracle_fsdp2(o, side, index, out);

@@ -144,6 +144,19 @@ static void add_side(struct random *random, bool experts, struct text *out)
     text_add(out, "}");
 }
 
+/* One pool, or in one case of three a list of some. */
+static void add_pools(struct random *random, bool experts, struct text *out)
+{
+    const uint32_t n = PICK(random, 0, 0, 0, 0, 2, 3);
+    text_add(out, n > 0 ? "[" : "");
+    add_side(random, experts, out);
+    for (uint32_t i = 1; i < n; i++) {
+        text_add(out, ", ");
+        add_side(random, experts, out);
+    }
+    text_add(out, n > 0 ? "]" : "");
+}
+
 static void add_tensor_case(struct random *random, struct text *model,
                             struct text *spec)
 {
@@ -245,7 +258,7 @@ static bool check_random(struct random *random)
         text_add(&text, "'train': ");
         add_side(random, experts, &text);
         text_add(&text, ", 'infer': ");
-        add_side(random, experts, &text);
+        add_pools(random, experts, &text);
     }
     AUTO(rf_model) *model = quoted_model("%s", model_text.text);
     char both[sizeof(text.text) * 2 + 32];

@@ -239,7 +239,8 @@ LOOP_TEST(test_export_has_values_and_scales_of_quantised_sides, 2)
         ck_assert_uint_eq(
             rf_export_place_of(
                 export, planned.plan,
-                rf_converted_number(planned.plan->converted, f, 1), 1, e)
+                rf_converted_number(rf_plan_converted(planned.plan, 0), f, 1),
+                1, e)
                 .offset,
             data + (uint64_t)at[1][0] + e * cases[_i].scale_bytes);
     }
@@ -317,9 +318,9 @@ TEST(test_export_has_a_scale_for_each_expert)
         f++;
     }
     ck_assert_uint_eq(
-        rf_export_place_of(export, planned.plan,
-                           rf_converted_number(planned.plan->converted, f, 1),
-                           1, 3)
+        rf_export_place_of(
+            export, planned.plan,
+            rf_converted_number(rf_plan_converted(planned.plan, 0), f, 1), 1, 3)
             .offset,
         export->files[0].head_bytes + (uint64_t)at[0] + 3 * 4);
     rf_export_destroy(export);

@@ -44,7 +44,7 @@ LOOP_TEST(test_converted_plans_move_each_part_once, RF_QUANTS)
     make(&planned, "", rf_quant_names[_i], SIDES);
     plan = planned.plan;
     assert_ok(rf_plan_prove(plan, &planned.err), planned.err);
-    ck_assert_ptr_eq(plan->model, &plan->converted->model);
+    ck_assert_ptr_eq(plan->model, &plan->converted[RF_TRAIN]->model);
     ck_assert_ptr_eq(plan->weights->model, planned.model);
     for (uint32_t r = 0; r < planned.world->n_ranks; r++) {
         const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, r);
@@ -76,19 +76,20 @@ LOOP_TEST(test_converted_layouts_hold_what_those_of_weights_hold, RF_QUANTS)
                     rf_family_converted(
                         &planned.model->families[piece->family]) > 0;
                 const uint32_t n_parts =
-                    converts ? plan->converted->format->n_parts : 1;
+                    converts ? plan->converted[RF_TRAIN]->format->n_parts : 1;
                 for (uint32_t k = 0; k < n_parts; k++) {
                     const struct rf_box box =
-                        converts ? rf_converted_box(
-                                       &plan->converted->format->parts[k],
-                                       piece->box)
-                                 : piece->box;
+                        converts
+                            ? rf_converted_box(
+                                  &plan->converted[RF_TRAIN]->format->parts[k],
+                                  piece->box)
+                            : piece->box;
                     size_t at = 0;
                     while (
                         at < after->n_pieces &&
                         (after->pieces[at].family !=
-                             rf_converted_number(plan->converted, piece->family,
-                                                 k) ||
+                             rf_converted_number(plan->converted[RF_TRAIN],
+                                                 piece->family, k) ||
                          rf_box_compare(&after->pieces[at].box, &box) != 0)) {
                         at++;
                     }

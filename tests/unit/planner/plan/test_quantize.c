@@ -23,7 +23,7 @@ static const uint32_t slots[] = {4};
 static struct rf_family part_of(const struct rf_plan *plan, uint32_t family,
                                 uint32_t part)
 {
-    const struct rf_converted *converted = plan->converted;
+    const struct rf_converted *converted = plan->converted[RF_INFER];
     return converted->model
         .families[rf_converted_number(converted, family, part)];
 }
@@ -158,9 +158,10 @@ LOOP_TEST(test_quantize_makes_the_tensors_that_engines_read, RF_QUANTS)
     ck_assert_uint_eq(all.result.n_pieces, all.n * k);
     ck_assert_uint_eq(all.result.arena_bytes,
                       rf_quantize_bytes(planned.plan, 0));
-    for (uint32_t i = 0; i < planned.plan->converted->model.n_families; i++) {
+    for (uint32_t i = 0;
+         i < planned.plan->converted[RF_INFER]->model.n_families; i++) {
         const struct rf_family *family =
-            &planned.plan->converted->model.families[i];
+            &planned.plan->converted[RF_INFER]->model.families[i];
         bytes += family->is_result ? rf_family_elements(family) *
                                          rf_dtype_bytes(family->dtype)
                                    : 0;
@@ -189,8 +190,8 @@ LOOP_TEST(test_quantize_joins_what_engines_join, 2)
     ck_assert_uint_eq(all.n_joined, 2 * 4);
     for (size_t i = 0; i < all.n_joined; i++) {
         uint32_t families[RF_FAMILY_MAX_PARTS], members = 0;
-        const uint32_t n =
-            rf_quantize_joined_to(planned.plan, &all.joined[i], families);
+        const uint32_t n = rf_quantize_joined_to(
+            planned.plan->converted[RF_INFER], &all.joined[i], families);
         const char *name = planned.model->families[families[0]].name;
         ck_assert_uint_eq(n, strstr(name, "self_attn.q_proj") != NULL ? 3
                              : strstr(name, "gate_proj") != NULL      ? 2
@@ -418,7 +419,7 @@ TEST(test_quantize_covers_each_element_and_block_once)
     make(&planned, "{'config': {" DELTA_NET "}}",
          "{'name': 's', 'train': {'tp': 1}, 'infer': {'layout': 'vllm', "
          "'tp': 4, 'quantize': true}}");
-    model = &planned.plan->converted->model;
+    model = &planned.plan->converted[RF_INFER]->model;
     for (uint32_t f = 0; f < model->n_families; f++) {
         const struct rf_family *family = &model->families[f];
         struct rf_box boxes[64];
@@ -456,7 +457,7 @@ TEST(test_quantize_results_that_overlap_are_found)
     struct rf_quantize all;
     AUTO_FREE uint32_t *items = NULL;
     make(&planned, MODEL, SCENARIO("'quantize': true"));
-    items = rf_converted_items(planned.plan->converted);
+    items = rf_converted_items(planned.plan->converted[RF_INFER]);
     assert_ok(rf_quantize_plan(planned.plan, RF_INFER, 0, &all, &planned.err),
               planned.err);
     assert_ok(rf_plan_prove_layout(&all.result, items, &planned.err),

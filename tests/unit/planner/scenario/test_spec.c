@@ -42,6 +42,7 @@ LOOP_TEST(test_spec_has_a_format_of_inference, 5)
         {"'infer': {}", -1},
         {"'infer': {'quantize': false}", -1},
         {"'infer': {'quantize': true}", RF_FP8_BLOCK128},
+        {"'infer': {'quantize': 'mxfp8'}", RF_MXFP8},
         {"'infer': {}, 'quantize': 'nvfp4'", RF_NVFP4},
         {"'infer': {}, 'quantize': {'format': 'mxfp8', 'at': 'receiver'}",
          RF_MXFP8},
@@ -245,6 +246,11 @@ static const struct {
     {"'train': {}, 'infer': {}, 'load': {'memory_gbytes_per_s': 'max'}"},
     {"'train': {}, 'infer': {}, 'load': {'memory_gbytes_per_s': 0.5, 'on': "
      "'train', 'cores': 8}"},
+    {"'mode': 'disaggregated', 'train': {'nodes': 1}, 'infer': [{'tp': 4}, "
+     "{'nodes': 2, 'quantize': true}, {'quantize': {'format': "
+     "'fp8_block128_ue8m0', 'eps': "
+     "0.5}}]"},
+    {"'train': {}, 'infer': [{}, {'quantize': false}], 'quantize': 'nvfp4'"},
 };
 
 LOOP_TEST(test_spec_round_trips, RF_ARRAY_SIZE(whole))
@@ -263,7 +269,30 @@ LOOP_TEST(test_spec_round_trips, RF_ARRAY_SIZE(whole))
     ck_assert_int_eq(again->infer.dp_given, spec->infer.dp_given);
     ck_assert_int_eq(again->strategy, spec->strategy);
     ck_assert_int_eq(again->cast_at_source, spec->cast_at_source);
-    ck_assert_ptr_eq(again->infer.quantize.format, spec->infer.quantize.format);
+    ck_assert_uint_eq(again->n_sides, spec->n_sides);
+    for (uint32_t i = 0; i < spec->n_sides; i++) {
+        ck_assert_ptr_eq(again->side[i].quantize.format,
+                         spec->side[i].quantize.format);
+    }
+}
+
+/* A pool follows its own "quantize", or else that of the scenario. */
+TEST(test_spec_reads_pools)
+{
+    AUTO(rf_spec) *one = quoted_spec("'train': {}, 'infer': [{'tp': 4}]");
+    AUTO(rf_spec) *spec = quoted_spec(
+        "'train': {}, 'infer': [{'tp': 4}, {'tp': 2, 'quantize': true}, "
+        "{'quantize': false}], 'quantize': 'nvfp4'");
+    json_auto_t *written = rf_spec_to_json(one, quoted_nodes);
+    ck_assert(json_is_object(json_object_get(written, "infer")));
+    ck_assert_str_eq(rf_spec_side_name(one, RF_INFER), "infer");
+    ck_assert_uint_eq(spec->n_sides, 4);
+    ck_assert_uint_eq(spec->infer.tp, 4);
+    ck_assert_uint_eq(spec->side[2].tp, 2);
+    ck_assert_str_eq(rf_spec_side_name(spec, 2), "infer[1]");
+    ck_assert_str_eq(spec->infer.quantize.format->name, "nvfp4");
+    ck_assert_str_eq(spec->side[2].quantize.format->name, "fp8_block128");
+    ck_assert_ptr_null(spec->side[3].quantize.format);
 }
 
 static void assert_nodes(const struct rf_side_spec *side, const char *expected)
@@ -356,8 +385,22 @@ static const struct {
     {"'train': {}, 'infer': {'quantize': true}, 'quantize': 'mxfp8'",
      "stands beside infer.quantize"},
     {"'train': {'quantize': true}, 'infer': {}", "belongs to \"infer\""},
-    {"'train': {}, 'infer': {'quantize': 'mxfp8'}",
-     "$.infer.quantize: must be true or false"},
+    {"'train': {}, 'infer': []", "$.infer: has 0 pools; one refit serves 1"},
+    {"'train': {}, 'infer': [{}, {}, {}, {}, {}]", "$.infer: has 5 pools"},
+    {"'train': {}, 'infer': [{}, {'tq': 2}]", "$.infer[1]: unknown key \"tq\""},
+    {"'train': {}, 'infer': [{}, {'layout': 'spec'}]",
+     "$.infer[1]: \"mesh\" is missing"},
+    {"'train': {}, 'infer': [{}, {'dtype': 'float32'}]",
+     "$.infer[1]: all pools must have the same \"dtype\""},
+    {"'train': {}, 'infer': [{}, {'quantize': {'format': 'mxfp8', 'at': "
+     "'sender'}}]",
+     "$.infer[0]: senders convert to one format, mxfp8, for all pools"},
+    {"'train': {}, 'group': 'rdt', 'infer': [{'quantize': {'format': 'mxfp8', "
+     "'overlap': true}}, {'quantize': 'mxfp8'}]",
+     "$.infer[1]: pools that convert must have the same"},
+    {"'train': {}, 'infer': [{}, {'quantize': {'format': 'mxfp8', 'overlap': "
+     "true}}]",
+     "$.infer[1].quantize: \"overlap\" needs \"group\""},
     {SIDES ", 'tp': 2", "\"tp\" belongs to \"train\" or \"infer\""},
     {TRAIN("'dtype': 'fp8'"), "\"fp8\"; known: float64"},
     {SIDES ", 'strategy': 'x'", "\"gather_broadcast\""},
@@ -436,11 +479,11 @@ static const struct {
     {TRAIN("'nodes': 5"),
      "$.train.nodes: needs 5 nodes, but the cluster has 4"},
     {"'mode': 'disaggregated', 'train': {'nodes': 2}, 'infer': {'nodes': 3}",
-     "$.infer.nodes: needs 3 nodes, but the cluster has 4 and the other side "
-     "takes 2 of them"},
+     "$.infer.nodes: needs 3 nodes, but the cluster has 4 and other sides "
+     "take 2 of them"},
     {"'mode': 'disaggregated', 'train': {'nodes': 4}, 'infer': {'nodes': 1}",
-     "$.infer.nodes: needs 1 node, but the cluster has 4 and the other side "
-     "takes 4 of them"},
+     "$.infer.nodes: needs 1 node, but the cluster has 4 and other sides "
+     "take 4 of them"},
     {"'mode': 'disaggregated', 'train': {}, 'infer': {'nodes': 1}",
      "$.infer.nodes: a number of nodes here needs"},
     {TRAIN("'nodes': ['z']"), "$.train.nodes[0]: unknown node \"z\""},

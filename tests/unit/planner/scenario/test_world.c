@@ -343,13 +343,78 @@ static const struct {
      "train: these sizes need more than 1048576 ranks",
      {4, 4}},
     {"'train': {'dp': 65536, 'cp': 16}, 'infer': {'cp': 3}",
-     "both sides need more than 1048576 ranks together",
+     "all sides need more than 1048576 ranks together",
      {0, 0}},
     {"'train': {}, 'infer': {}", "the limit is 1048576", {1000000, 1000000}},
     {"'train': {}, 'infer': {'cp': 2}",
      "infer: needs at least 2 slots but has 1",
      {1, 0}},
+    {"'mode': 'disaggregated', 'train': {'nodes': ['a']}, 'infer': [{'nodes': "
+     "['b']}, {'nodes': ['b']}]",
+     "infer[1]: it and other sides must not share nodes: \"nodes\" lists a "
+     "node of infer[0]",
+     {4, 4}},
+    {"'mode': 'disaggregated', 'train': {'tp': 4}, 'infer': [{'tp': 2}, "
+     "{'tp': 4}]",
+     "infer[1]: needs at least 4 slots but has 2",
+     {4, 4}},
+    {"'train': {'nodes': ['a']}, 'infer': [{}, {'nodes': ['a']}]",
+     "infer[1]: it and other sides must not share nodes: \"nodes\" lists a "
+     "node of the training side",
+     {4, 4}},
+    {"'train': {}, 'infer': [{'tp': 4}, {'tp': 8}]",
+     "train: needs at least 1 slots but has 0",
+     {4, 4}},
 };
+
+static const struct {
+    const char *text;
+    uint32_t slots[3];
+    const char *ranks; /* node, slot, index in training and in the pools; "-":
+                          none; then the number of the pool */
+} pooled[] = {
+    {"'mode': 'disaggregated', 'train': {'tp': 2}, 'infer': [{'tp': 2}, "
+     "{'dp': 1}]",
+     {3, 3, 0},
+     "000-0 011-0 02-01 10-11 11-22 "},
+    {"'mode': 'disaggregated', 'train': {'tp': 2}, 'infer': [{'nodes': ['a']}, "
+     "{'nodes': ['c']}]",
+     {1, 2, 2},
+     "100-0 111-0 00-01 20-12 21-22 "},
+    {"'train': {'tp': 2}, 'infer': [{'cp': 3}, {'tp': 2, 'dp': 1}]",
+     {4, 4, 0},
+     "00001 01111 02221 03331 10441 11551 12-62 13-72 "},
+    {"'train': {'nodes': ['b']}, 'infer': [{}, {'nodes': ['a']}]",
+     {1, 2, 0},
+     "10001 11111 00-22 "},
+    {"'colocated_processes': 'separate', 'train': {'nodes': 1}, 'infer': [{}, "
+     "{'nodes': 1}]",
+     {2, 1, 0},
+     "000-0 011-0 00-01 01-11 10-22 "},
+};
+
+/* Training, then pool after pool; colocated, the first shares the slots that
+ * the others leave. */
+LOOP_TEST(test_world_places_pools, RF_ARRAY_SIZE(pooled))
+{
+    AUTO(rf_model) *model = sparse();
+    AUTO(rf_spec) *spec = quoted_spec("%s", pooled[_i].text);
+    AUTO(rf_world) *world = build(spec, model, pooled[_i].slots, 3);
+    char found[128] = "";
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        const struct rf_rank *rank = &world->ranks[r];
+        const char digits[] = "0123456789";
+        for (int side = 0; side < RF_SIDES; side++) {
+            ck_assert(rank->index[side] == RF_NONE || rank->index[side] < 10);
+        }
+        snprintf(found + strlen(found), sizeof(found) - strlen(found),
+                 "%u%u%c%c%d ", rank->node, rank->slot,
+                 rank->index[0] == RF_NONE ? '-' : digits[rank->index[0]],
+                 rank->index[1] == RF_NONE ? '-' : digits[rank->index[1]],
+                 (int)rf_world_pool(world, r));
+    }
+    ck_assert_str_eq(found, pooled[_i].ranks);
+}
 
 LOOP_TEST(test_world_refuses_impossible_worlds_with_sizes_that_work,
           RF_ARRAY_SIZE(refused))
@@ -362,7 +427,7 @@ LOOP_TEST(test_world_refuses_impossible_worlds_with_sizes_that_work,
     assert_fails(
         rf_mesh_rules_place(
             spec, model, refused[_i].slots,
-            refused[_i].says[0] == 'b' && refused[_i].slots[0] == 0 ? 0 : 2,
+            refused[_i].says[0] == 'a' && refused[_i].slots[0] == 0 ? 0 : 2,
             &world, &err),
         RF_ERR_CONFIG, err, refused[_i].says);
     /* The caller knows where the scenario stands, and names it. */
@@ -396,7 +461,7 @@ TEST(test_world_of_sixteen_thousand_ranks)
     AUTO(rf_world) *world = build(spec, model, slots, 1);
     ck_assert_uint_eq(world->n_ranks, 16384);
     ck_assert_uint_eq(spec->train.dp, 256);
-    ck_assert_uint_eq(world->edp[RF_TRAIN], 32);
+    ck_assert_uint_eq(world->mesh[RF_TRAIN].edp, 32);
 }
 
 /* Ranks 0 to 2 infer on one node, 3 on the next, 4 and 5 on the last; the node

@@ -44,6 +44,7 @@ static void make(struct planned *planned, const char *format, int i)
 
 struct rank {
     const struct rf_plan *plan;
+    const struct rf_quant_format *format;
     struct rf_schedule *schedule;
     struct rf_quantize what;
     struct rf_conversion *list;
@@ -56,7 +57,8 @@ struct rank {
 static void open_rank(struct rank *rank, struct planned *planned, uint32_t r)
 {
     const struct rf_plan *plan = planned->plan;
-    *rank = (struct rank){.plan = plan};
+    *rank = (struct rank){.plan = plan,
+                          .format = rf_spec_quantize(plan->spec)->format};
     assert_ok(rf_quantize_plan(plan, rf_quantize_side(plan), r, &rank->what,
                                &planned->err),
               planned->err);
@@ -89,7 +91,7 @@ static void close_rank(struct rank *rank)
 /* Marks the rows behind the byte at `offset` of what the rank sends. */
 static void need(struct rank *rank, uint64_t offset, uint32_t group)
 {
-    const struct rf_quant_format *format = rank->plan->converted->format;
+    const struct rf_quant_format *format = rank->format;
     for (size_t i = 0; i < rank->what.result.n_pieces; i++) {
         const struct rf_piece *piece = &rank->what.result.pieces[i];
         const struct rf_quant_part *part = &format->parts[i % format->n_parts];

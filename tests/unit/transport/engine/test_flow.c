@@ -247,7 +247,9 @@ static void build_conversion(struct lab *lab, bool at_sender, bool overlaps)
     struct rf_model model = {.families = families, .n_families = 2};
     const struct rf_spec spec = {.infer.quantize.overlaps = overlaps};
     const struct rf_plan weights = {.model = &model};
-    const struct rf_plan plan = {.model = &model,
+    struct rf_converted results = {.format = NULL}; /* nobody reads them */
+    const struct rf_plan plan = {.converted = {[RF_INFER] = &results},
+                                 .model = &model,
                                  .world = &lab->world,
                                  .spec = &spec,
                                  .weights = at_sender ? &weights : &plan};

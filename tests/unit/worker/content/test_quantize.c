@@ -117,7 +117,9 @@ static void run_bench(struct bench *bench)
 static const char *suffix_of(const struct bench *bench,
                              const struct rf_verify_result *found)
 {
-    return bench->lab.plan->converted->model.families[found->family].suffix;
+    return bench->lab.plan->converted[RF_INFER]
+        ->model.families[found->family]
+        .suffix;
 }
 
 /* What rf_rank_quantize_run() does with messages. */

@@ -97,7 +97,7 @@ static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
     if (own->dtype_given && own->dtype != scenario->plan->model->dtype) {
         printf(", dtype %s", rf_dtype_name(own->dtype));
     }
-    if (side == RF_INFER && casts(scenario)) {
+    if (side != RF_TRAIN && casts(scenario)) {
         printf(", cast at the %s",
                spec->cast_at_source ? "source" : "destination");
     }
@@ -130,8 +130,8 @@ static void print_side(const char *what, const struct rf_scenario *scenario,
         print_size("dp", spec->dp, true);
     }
     print_dtype(scenario, side);
-    printf(": %u rank%s\n", scenario->world->size[side],
-           scenario->world->size[side] == 1 ? "" : "s");
+    printf(": %u rank%s\n", scenario->world->mesh[side].size,
+           scenario->world->mesh[side].size == 1 ? "" : "s");
 }
 
 static void print_totals(const struct rf_scenario *scenario)
@@ -478,7 +478,12 @@ void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families)
     }
     print_update(scenario);
     print_side("training", scenario, RF_TRAIN);
-    print_side("inference", scenario, RF_INFER);
+    for (uint32_t i = RF_INFER; i < scenario->spec->n_sides; i++) {
+        print_side(scenario->spec->n_sides == RF_SIDES
+                       ? "inference"
+                       : rf_spec_side_name(scenario->spec, (enum rf_side)i),
+                   scenario, (enum rf_side)i);
+    }
     print_totals(scenario);
     print_unknown(scenario);
     printf("  replicas    each byte is needed %.2f times on average\n",

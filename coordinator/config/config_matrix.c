@@ -184,6 +184,28 @@ static enum rf_status add_axis(const struct rf_jnode *node, const char *path,
     return status;
 }
 
+static enum rf_status find_axes(const struct rf_jnode *object,
+                                const char *prefix, unsigned depth,
+                                struct axes *axes, struct rf_err *err);
+
+/* Those of the members of a list that are objects: of pools. */
+static enum rf_status find_axes_of_each(const struct rf_jnode *list,
+                                        const char *path, unsigned depth,
+                                        struct axes *axes, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; status == RF_OK && i < json_array_size(list->value);
+         i++) {
+        const struct rf_jnode item = rf_jnode_at(list, i);
+        char *of = rf_xasprintf("%s.%zu", path, i);
+        if (json_is_object(item.value)) {
+            status = find_axes(&item, of, depth, axes, err);
+        }
+        free(of);
+    }
+    return status;
+}
+
 /* Scenario objects are two levels deep (the sides); deeper keys are unknown to
  * the planner's reader anyway. */
 static enum rf_status find_axes(const struct rf_jnode *object,
@@ -201,6 +223,8 @@ static enum rf_status find_axes(const struct rf_jnode *object,
             status = add_axis(&node, path, axes, err);
         } else if (json_is_object(value) && depth < 2) {
             status = find_axes(&node, path, depth + 1, axes, err);
+        } else if (strcmp(path, "infer") == 0) {
+            status = find_axes_of_each(&node, path, depth + 1, axes, err);
         }
         free(path);
         if (status != RF_OK) {
@@ -210,14 +234,16 @@ static enum rf_status find_axes(const struct rf_jnode *object,
     return RF_OK;
 }
 
-/* Puts `value` at the dotted `path` of `object`. */
+/* Puts `value` at a dotted `path` of `object`; numbers are places in lists. */
 static void put_at(json_t *object, const char *path, json_t *value)
 {
     char key[128];
     const char *dot;
     while ((dot = strchr(path, '.')) != NULL) {
         snprintf(key, sizeof(key), "%.*s", (int)(dot - path), path);
-        object = json_object_get(object, key);
+        object = json_is_array(object)
+                     ? json_array_get(object, strtoul(key, NULL, 10))
+                     : json_object_get(object, key);
         path = dot + 1;
     }
     json_object_set(object, path, value);

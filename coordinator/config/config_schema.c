@@ -37,7 +37,8 @@ static json_t *axis_schema(json_t *item)
 static json_t *allow(json_t *schema, const char *path, const char *key,
                      bool axes);
 
-/* Allows them for the members of objects and lists that `schema` describes. */
+/* Allows them for the members of objects and lists that `schema` describes; of
+ * lists, only pools have axes. */
 static void allow_inside(json_t *schema, const char *path, bool axes)
 {
     static const char *const inner[] = {"items", "additionalProperties"};
@@ -59,7 +60,8 @@ static void allow_inside(json_t *schema, const char *path, bool axes)
         value = json_object_get(schema, inner[i]);
         if (json_is_object(value)) {
             json_object_set_new(schema, inner[i],
-                                allow(json_incref(value), path, "", false));
+                                allow(json_incref(value), path, "",
+                                      axes && strcmp(path, "infer") == 0));
         }
     }
 }

@@ -37,6 +37,9 @@ json_t *rf_plan_summary_schema(void)
     rf_json_schema_need(
         out, "unknown",
         rf_json_schema_record("families:count tensors:count bytes:count"));
+    rf_json_schema_add(out, "pools",
+                       rf_json_schema_any_list(rf_json_schema_record(
+                           "first_rank:count ranks:count")));
     return out;
 }
 
@@ -53,7 +56,10 @@ static json_t *meshes_schema(void)
 {
     json_t *out = rf_json_schema_object();
     rf_json_schema_need(out, "train", mesh_schema());
-    rf_json_schema_need(out, "infer", mesh_schema());
+    rf_json_schema_need(
+        out, "infer",
+        rf_json_schema_either(mesh_schema(),
+                              rf_json_schema_any_list(mesh_schema())));
     return out;
 }
 

@@ -518,8 +518,9 @@ const struct rf_spec_field rf_spec_fields[] = {
     {"mode", RF_SPEC_WORD, AT(mode), .words = mode_names, .values = modes},
     {"train", RF_SPEC_OBJECT, AT(train), .required = true,
      .keys = rf_side_fields},
-    {"infer", RF_SPEC_OBJECT, .required = true, .keys = rf_side_fields,
-     .read = read_pools, .write = write_pools, .schema = pools_schema},
+    {"infer", RF_SPEC_OBJECT, .is_list = true, .required = true,
+     .keys = rf_side_fields, .read = read_pools, .write = write_pools,
+     .schema = pools_schema},
     {"method", RF_SPEC_TEXT, AT(method), .read = read_method,
      .schema = method_schema},
     {.key = "memory", .schema = memory_schema}, /* read with the method */
@@ -711,14 +712,28 @@ static enum rf_status check_rules(const struct rf_jnode *node,
     return RF_OK;
 }
 
+/* Refuses a number of nodes that no training side's nodes come before. */
+static enum rf_status check_counted(const struct rf_jnode *object,
+                                    const struct rf_spec *spec,
+                                    enum rf_side side, struct rf_err *err)
+{
+    const struct rf_side_spec *own = &spec->side[side];
+    const struct rf_jnode member = rf_jnode_get(object, "nodes");
+    return own->nodes != NULL || own->n_nodes == 0 || spec->train.n_nodes > 0 ||
+                   rf_spec_share_slots(spec, side, RF_TRAIN)
+               ? RF_OK
+               : rf_jnode_fail(&member, err,
+                               "a number of nodes here needs \"nodes\" in "
+                               "\"train\" too: inference takes the nodes after "
+                               "the training side's");
+}
+
 /* Seats a side that gives a number of nodes on the first nodes that no other
  * has, except the one that it shares its slots with. */
-static enum rf_status seat_side(const struct rf_jnode *node, enum rf_side side,
-                                uint32_t n_nodes, struct rf_spec *spec,
-                                struct rf_err *err)
+static enum rf_status seat_side(const struct rf_jnode *object,
+                                enum rf_side side, uint32_t n_nodes,
+                                struct rf_spec *spec, struct rf_err *err)
 {
-    const struct rf_jnode object = side_node(node, side);
-    const struct rf_side_spec *own = &spec->side[side];
     bool *taken = rf_xcalloc((size_t)n_nodes + 1, sizeof(*taken));
     enum rf_status status;
     for (uint32_t i = 0; i < spec->n_sides; i++) {
@@ -728,16 +743,7 @@ static enum rf_status seat_side(const struct rf_jnode *node, enum rf_side side,
                         rf_side_names(&spec->side[i], n);
         }
     }
-    if (own->nodes == NULL && own->n_nodes > 0 && spec->train.n_nodes == 0 &&
-        !rf_spec_share_slots(spec, side, RF_TRAIN)) {
-        const struct rf_jnode member = rf_jnode_get(&object, "nodes");
-        status = rf_jnode_fail(
-            &member, err,
-            "a number of nodes here needs \"nodes\" in \"train\" too: "
-            "inference takes the nodes after the training side's");
-    } else {
-        status = rf_side_seat(&object, &spec->side[side], taken, n_nodes, err);
-    }
+    status = rf_side_seat(object, &spec->side[side], taken, n_nodes, err);
     free(taken);
     return status;
 }
@@ -750,9 +756,11 @@ static enum rf_status settle_sides(const struct rf_jnode *node,
     for (uint32_t i = 0; i < spec->n_sides; i++) {
         const struct rf_jnode object = side_node(node, i);
         RF_TRY(rf_side_check(&object, &spec->side[i], err));
+        RF_TRY(check_counted(&object, spec, (enum rf_side)i, err));
     }
     for (uint32_t i = 0; i < spec->n_sides; i++) {
-        RF_TRY(seat_side(node, (enum rf_side)i, n_nodes, spec, err));
+        const struct rf_jnode object = side_node(node, i);
+        RF_TRY(seat_side(&object, (enum rf_side)i, n_nodes, spec, err));
     }
     return RF_OK;
 }

@@ -31,6 +31,21 @@ static json_t *unknown_json(const struct rf_plan *plan)
     return out;
 }
 
+/* The world ranks of each pool, which follow each other. */
+static json_t *pool_ranks_json(const struct rf_plan *plan)
+{
+    const struct rf_world *world = plan->world;
+    json_t *list = json_array();
+    for (uint32_t i = RF_INFER; i < world->n_meshes; i++) {
+        const struct rf_world_mesh *mesh = &world->mesh[i];
+        json_t *pool = json_object();
+        set_u64(pool, "first_rank", world->rank_of[RF_INFER][mesh->first]);
+        set_u64(pool, "ranks", mesh->size);
+        json_array_append_new(list, pool);
+    }
+    return list;
+}
+
 json_t *rf_plan_summary_json(const struct rf_plan *plan)
 {
     const struct rf_plan_totals *totals = &plan->totals;
@@ -52,6 +67,9 @@ json_t *rf_plan_summary_json(const struct rf_plan *plan)
     set_u64(out, "bound_node_send_bytes", totals->bound_node_send_bytes);
     set_u64(out, "bound_node_recv_bytes", totals->bound_node_recv_bytes);
     json_object_set_new(out, "unknown", unknown_json(plan));
+    if (plan->spec->n_sides > RF_SIDES) {
+        json_object_set_new(out, "pools", pool_ranks_json(plan));
+    }
     json_object_set_new(
         out, "plan_ms",
         json_real((double)plan->plan_ns / (double)RF_NS_PER_MS));

@@ -96,11 +96,14 @@ test_plans_have_what_the_schema_says() {
         | .scenarios[0] += {strategy: "gather_broadcast", infer: {tp: 2, pp: 1},
             mode: "disaggregated"}'
     "$coord" plan --full cluster.json >relays.json || fail "relays"
+    cluster '.scenarios[0] += {infer: [{tp: 2}, {tp: 1, pp: 1}],
+        mode: "disaggregated", train: {}}'
+    "$coord" plan --full cluster.json >pools.json || fail "pools"
     "$coord" plan --json "$RF_TOP/models/qwen3-0.6b.json" >model.json ||
         fail "a model"
     "$coord" plan --json "$RF_TOP/examples/sweep.json" >sweep.json ||
         fail "sweep"
-    set -- own-models.json relays.json model.json sweep.json
+    set -- own-models.json relays.json pools.json model.json sweep.json
     "$schema" validate plan.schema "$@" || fail "a plan does not validate"
     # Only a plan that fails has candidates without a time.
     "$schema" seen plan.schema "$@" |

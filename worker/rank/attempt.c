@@ -206,15 +206,17 @@ static enum rf_status fill_sources(struct rf_rank_attempt *attempt,
 }
 
 /* Whether the rank belongs to an engine that has restarted before the
- * iteration: the last replica of the inference side. */
+ * iteration: the last replica of a pool. */
 static bool has_restarted(const struct rf_rank_attempt *attempt,
                           uint64_t iteration)
 {
     const struct rf_world *world = attempt->task->world;
-    const struct rf_side_spec *infer = &attempt->plan->spec->infer;
+    const enum rf_side pool = rf_world_pool(world, attempt->env.rank);
+    const struct rf_side_spec *infer = &attempt->plan->spec->side[pool];
+    const struct rf_world_mesh *mesh = &world->mesh[pool];
     const uint32_t index = world->ranks[attempt->env.rank].index[RF_INFER];
-    return index != RF_NONE &&
-           rf_coord_of(infer, world->size[RF_INFER], index).dp ==
+    return pool != RF_TRAIN &&
+           rf_coord_of(infer, mesh->size, index - mesh->first).dp ==
                infer->dp - 1 &&
            rf_update_restarts(&attempt->plan->spec->update, iteration);
 }

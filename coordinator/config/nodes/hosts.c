@@ -416,24 +416,30 @@ static void forget_figures(json_t *level, const json_t *nodes)
     }
 }
 
+static void rename_side(const json_t *side, const json_t *old,
+                        const json_t *now)
+{
+    json_t *list = json_object_get(side, "nodes");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        size_t n = 0;
+        while (n < json_array_size(old) &&
+               !json_equal(json_array_get(list, i), json_array_get(old, n))) {
+            n++;
+        }
+        if (n < json_array_size(old)) {
+            json_array_set(list, i, json_array_get(now, n));
+        }
+    }
+}
+
 void rf_hosts_rename_sides(json_t *scenario, const json_t *old,
                            const json_t *now)
 {
-    static const char *const sides[] = {"train", "infer"};
-    for (size_t s = 0; s < RF_ARRAY_SIZE(sides); s++) {
-        json_t *list =
-            json_object_get(json_object_get(scenario, sides[s]), "nodes");
-        for (size_t i = 0; i < json_array_size(list); i++) {
-            size_t n = 0;
-            while (
-                n < json_array_size(old) &&
-                !json_equal(json_array_get(list, i), json_array_get(old, n))) {
-                n++;
-            }
-            if (n < json_array_size(old)) {
-                json_array_set(list, i, json_array_get(now, n));
-            }
-        }
+    const json_t *infer = json_object_get(scenario, "infer");
+    rename_side(json_object_get(scenario, "train"), old, now);
+    rename_side(infer, old, now);
+    for (size_t i = 0; i < json_array_size(infer); i++) {
+        rename_side(json_array_get(infer, i), old, now);
     }
 }
 

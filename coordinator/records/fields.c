@@ -33,6 +33,11 @@
         object, key, RF_RESULT_##kind, NULL, NULL, 0, true, false              \
     }
 
+/* Of one of several pools. */
+#define POOL(n)                                                                \
+    RARE("summary.pools." n, "median_ms", MS, "infer" n "_ms",                 \
+         ">infer[" n "] ms")
+
 const struct rf_result_field rf_result_fields[] = {
     SHOWN(NULL, "name", TEXT, "scenario", "scenario", 0),
     PLAIN(NULL, "status", TEXT, "status"),
@@ -55,6 +60,10 @@ const struct rf_result_field rf_result_fields[] = {
     RARE("summary", "resyncs", COUNT, "resyncs", ">resyncs"),
     RARE("summary.conversion", "quantize_ms", MS, "quantize_ms", ">convert ms"),
     RARE("summary.conversion", "wire_ms", MS, "wire_ms", ">wire ms"),
+    POOL("0"),
+    POOL("1"),
+    POOL("2"),
+    POOL("3"),
     PLAIN("summary", "count", COUNT, "iterations"),
     SHOWN("summary", "median_ms", TIME, "median_ms", ">median ms", 0),
     PLAIN("summary", "mean_ms", MS, "mean_ms"),
@@ -153,7 +162,9 @@ const json_t *rf_result_value(const json_t *result, const char *object,
 {
     while (object != NULL) {
         size_t size = strcspn(object, ".");
-        result = json_object_getn(result, object, size);
+        result = json_is_array(result)
+                     ? json_array_get(result, strtoul(object, NULL, 10))
+                     : json_object_getn(result, object, size);
         object = object[size] == '.' ? object + size + 1 : NULL;
     }
     return json_object_get(result, key);

@@ -11,7 +11,7 @@
 #include "coordinator/records/doubts.h"
 #include "coordinator/records/fields.h"
 
-#define MOST_COLUMNS 80
+#define MOST_COLUMNS 96
 #define TEXT_BYTES 160 /* of a cell composed here */
 
 const char *rf_figure_text(double value, int decimals, char out[32])

@@ -10,6 +10,7 @@
 #include "common/mem.h"
 #include "common/json_schema.h"
 #include "common/stats.h"
+#include "common/text.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/iteration_ranks.h"
 #include "coordinator/records/network.h"
@@ -378,8 +379,17 @@ static json_t *resyncs_json(const json_t *record)
     return sum > 0 ? json_integer((json_int_t)sum) : NULL;
 }
 
-/* The median over iterations of the longest time of any rank; NULL: none. */
-static json_t *longest_json(const json_t *record, const char *key)
+/* Consecutive ranks. */
+struct rank_range {
+    size_t first, n;
+};
+
+static const struct rank_range all_ranks = {0, SIZE_MAX};
+
+/* The median over iterations of the longest time of any of these ranks; NULL:
+ * none. */
+static json_t *longest_json(const json_t *record, struct rank_range of,
+                            const char *key)
 {
     const json_t *iterations = json_object_get(record, "iterations"), *one;
     double *longest =
@@ -390,7 +400,9 @@ static json_t *longest_json(const json_t *record, const char *key)
     json_array_foreach (iterations, i, one) {
         const json_t *ranks = json_object_get(one, "ranks");
         most = -1;
-        for (size_t r = 0; rf_iteration_ranks_value(ranks, r, "ms", &ms); r++) {
+        for (size_t r = of.first; r - of.first < of.n &&
+                                  rf_iteration_ranks_value(ranks, r, "ms", &ms);
+             r++) {
             if (rf_iteration_ranks_value(ranks, r, key, &ms)) {
                 most = RF_MAX(most, ms);
             }
@@ -404,32 +416,81 @@ static json_t *longest_json(const json_t *record, const char *key)
     return out;
 }
 
-/* Format and end, as tables have them. */
+/* Format and end, as tables have them; of several pools one after another. */
 static json_t *conversion_name(const json_t *record)
 {
+    const json_t *pools = rf_result_value(record, "scenario", "infer"), *pool;
+    char *formats = NULL;
+    json_t *out;
+    size_t i;
     const json_t *quantize = rf_result_value(record, "scenario", "quantize");
-    return json_sprintf(
-        "%s@%s%s", rf_result_text(quantize, NULL, "format"),
+    json_array_foreach (pools, i, pool) {
+        const json_t *own = json_object_get(pool, "quantize");
+        quantize = own != NULL ? own : quantize;
+        rf_text_add(&formats, "/", "%s",
+                    own != NULL ? rf_result_text(own, NULL, "format") : "none");
+    }
+    out = json_sprintf(
+        "%s@%s%s",
+        formats != NULL ? formats : rf_result_text(quantize, NULL, "format"),
         rf_result_text(quantize, NULL, "at"),
         json_is_true(json_object_get(quantize, "overlap")) ? "+overlap" : "");
+    free(formats);
+    return out;
 }
 
 #define CONVERSION(M)                                                          \
     M(TEXT, name, REQUIRED, conversion_name(record))                           \
     M(NUMBER, quantize_ms, REQUIRED, quantize_ms)                              \
-    M(NUMBER, wire_ms, REQUIRED, longest_json(record, "wire_ms"))
+    M(NUMBER, wire_ms, REQUIRED, longest_json(record, all_ranks, "wire_ms"))
 
 RF_MEMBERS_SCHEMA(conversion_schema, CONVERSION)
 
 /* NULL if no rank converts. */
 static json_t *conversion_json(const json_t *record)
 {
-    json_t *quantize_ms = longest_json(record, "quantize_ms"), *out;
+    json_t *quantize_ms = longest_json(record, all_ranks, "quantize_ms"), *out;
     if (quantize_ms == NULL) {
         return NULL;
     }
     out = json_object();
     CONVERSION(RF_PUT);
+    return out;
+}
+
+#define POOL(M)                                                                \
+    M(NUMBER, median_ms, REQUIRED, longest_json(record, of, "ms"))             \
+    M(NUMBER, wire_ms, REQUIRED, longest_json(record, of, "wire_ms"))          \
+    M(NUMBER, quantize_ms, OPTIONAL, longest_json(record, of, "quantize_ms"))
+
+RF_MEMBERS_SCHEMA(pool_schema, POOL)
+
+static json_t *pool_json(const json_t *record, struct rank_range of)
+{
+    json_t *out = json_object();
+    POOL(RF_PUT);
+    return out;
+}
+
+/* NULL unless iterations served several pools. */
+static json_t *pools_json(const json_t *record)
+{
+    const json_t *pools = rf_result_value(record, "plan", "pools"), *pool;
+    json_t *out;
+    size_t i;
+    if (!json_is_array(pools) ||
+        json_array_size(json_object_get(record, "iterations")) == 0) {
+        return NULL;
+    }
+    out = json_array();
+    json_array_foreach (pools, i, pool) {
+        double first = 0, n = 0;
+        (void)rf_result_number(pool, NULL, "first_rank", &first);
+        (void)rf_result_number(pool, NULL, "ranks", &n);
+        json_array_append_new(
+            out,
+            pool_json(record, (struct rank_range){(size_t)first, (size_t)n}));
+    }
     return out;
 }
 
@@ -455,6 +516,7 @@ static json_t *conversion_json(const json_t *record)
     M(OF(load_schema()), load, OPTIONAL, load_json(record))                    \
     M(OF(phases_schema()), phases, REQUIRED, phases_json(record))              \
     M(OF(conversion_schema()), conversion, OPTIONAL, conversion_json(record))  \
+    M(LIST(pool_schema()), pools, OPTIONAL, pools_json(record))                \
     M(OF(memory_schema()), memory, REQUIRED, memory_json(record))              \
     M(LIST(rf_network_summary_schema()), network, REQUIRED,                    \
       rf_network_summary_json(record))

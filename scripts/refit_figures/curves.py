@@ -34,11 +34,11 @@ def _bytes(result, _):
 
 
 def _world_ranks(plan):
-    return {
-        rank
-        for side in ("train", "infer")
-        for rank in plan.get("meshes", {}).get(side, {}).get("world_ranks", [])
-    }
+    meshes = plan.get("meshes", {})
+    pools = meshes.get("infer", {})
+    sides = [meshes.get("train", {})]
+    sides += pools if isinstance(pools, list) else [pools]
+    return {rank for side in sides for rank in side.get("world_ranks", [])}
 
 
 def _ranks(_, plan):

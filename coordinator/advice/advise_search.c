@@ -133,8 +133,10 @@ json_t *rf_advise_scenario_json(const struct rf_scenario *base,
 {
     const struct rf_mesh_choice own = own_choice(base);
     json_t *scenario = json_deep_copy(base->document);
+    json_t *infer = json_object_get(scenario, "infer"); /* the first pool */
     set_mesh(json_object_get(scenario, "train"), &choice->train, &own.train);
-    set_mesh(json_object_get(scenario, "infer"), &choice->infer, &own.infer);
+    set_mesh(json_is_array(infer) ? json_array_get(infer, 0) : infer,
+             &choice->infer, &own.infer);
     return scenario;
 }
 
@@ -200,8 +202,12 @@ static void judge(const struct mesh_search *search, const struct rf_spec *spec,
                           ? 0
                           : octaves_from_usual(choice->parameters);
     choice->training_gbytes = (memory.states + memory.activations) / 1e9;
-    choice->inference_gbytes =
-        rf_rank_memory_inference(view.model, view.infer) / 1e9;
+    choice->inference_gbytes = 0;
+    for (uint32_t i = RF_INFER; i < spec->n_sides; i++) {
+        choice->inference_gbytes =
+            RF_MAX(choice->inference_gbytes,
+                   rf_rank_memory_inference(view.model, &spec->side[i]) / 1e9);
+    }
 }
 
 /* `*ops`: number of simulated operations. */
@@ -385,7 +391,7 @@ static void consider_experts(struct mesh_search *search, enum rf_side side,
 
 static void list_meshes(struct mesh_search *search, enum rf_side side)
 {
-    const uint32_t ranks = search->base->world->size[side];
+    const uint32_t ranks = search->base->world->mesh[side].size;
     const bool experts = search->base->plan->model->n_experts > 0;
     struct rf_mesh mesh;
     for (uint32_t pp = 1; pp <= ranks; pp++) {

@@ -303,6 +303,14 @@ static char *idle_recompute(const struct rf_mesh_advice_view *view)
 
 /* --- The inference side --------------------------------------------------- */
 
+/* How texts call the pool. */
+static const char *engine(const struct rf_mesh_advice_view *view)
+{
+    return view->spec->n_sides == RF_SIDES
+               ? "inference"
+               : rf_spec_side_name(view->spec, view->pool);
+}
+
 static double engine_gbytes(const struct rf_mesh_advice_view *view)
 {
     return rf_rank_memory_inference(view->model, view->infer) / 1e9;
@@ -315,9 +323,9 @@ static char *engine_too_large(const struct rf_mesh_advice_view *view)
     if (memory <= 0 || weights <= ENGINE_SHARE * memory) {
         return NULL;
     }
-    return rf_xasprintf("inference: weights of %.3g GB a GPU do not fit in "
+    return rf_xasprintf("%s: weights of %.3g GB a GPU do not fit in "
                         "%.4g GB",
-                        weights, memory);
+                        engine(view), weights, memory);
 }
 
 static char *engine_without_cache(const struct rf_mesh_advice_view *view)
@@ -328,9 +336,9 @@ static char *engine_without_cache(const struct rf_mesh_advice_view *view)
         weights > ENGINE_SHARE * memory) {
         return NULL;
     }
-    return rf_xasprintf("inference: weights of %.3g GB leave less than half of "
+    return rf_xasprintf("%s: weights of %.3g GB leave less than half of "
                         "a GPU's %.4g GB for keys and values",
-                        weights, memory);
+                        engine(view), weights, memory);
 }
 
 static char *engine_tp_beyond_node(const struct rf_mesh_advice_view *view)
@@ -339,9 +347,9 @@ static char *engine_tp_beyond_node(const struct rf_mesh_advice_view *view)
     if (slots == 0 || tp <= slots) {
         return NULL;
     }
-    return rf_xasprintf("inference: TP %u is more than the %u slots of a node; "
+    return rf_xasprintf("%s: TP %u is more than the %u slots of a node; "
                         "PP across nodes is usual",
-                        tp, slots);
+                        engine(view), tp, slots);
 }
 
 static char *engine_pp_in_node(const struct rf_mesh_advice_view *view)
@@ -350,9 +358,9 @@ static char *engine_pp_in_node(const struct rf_mesh_advice_view *view)
     if (infer->pp < 2 || infer->tp >= view->node_slots) {
         return NULL;
     }
-    return rf_xasprintf("inference: PP %u with TP %u inside a node of %u "
+    return rf_xasprintf("%s: PP %u with TP %u inside a node of %u "
                         "slots; use TP inside a node, PP across nodes",
-                        infer->pp, infer->tp, view->node_slots);
+                        engine(view), infer->pp, infer->tp, view->node_slots);
 }
 
 static char *engine_needless_pp(const struct rf_mesh_advice_view *view)
@@ -370,9 +378,9 @@ static char *engine_needless_pp(const struct rf_mesh_advice_view *view)
         return NULL;
     }
     return rf_xasprintf(
-        "inference: PP %u, but without it weights need only %.3g GB of a "
+        "%s: PP %u, but without it weights need only %.3g GB of a "
         "GPU's %.4g GB; PP is for models larger than a node",
-        view->infer->pp, without, memory);
+        engine(view), view->infer->pp, without, memory);
 }
 
 /* --- The table ------------------------------------------------------------ */
@@ -432,8 +440,17 @@ char *rf_mesh_advice_assume(struct rf_timeline *timeline)
 
 char *rf_mesh_advice_text(size_t index, const struct rf_mesh_advice_view *view)
 {
-    return view->train->layout != RF_LAYOUT_SPEC ? rules[index].text(view)
-                                                 : NULL;
+    struct rf_mesh_advice_view of = *view;
+    char *text = NULL;
+    const uint32_t end =
+        view->train->layout != RF_LAYOUT_SPEC ? view->spec->n_sides : 0;
+    for (uint32_t i = RF_INFER; text == NULL && i < end; i++) {
+        of.infer = i > RF_INFER ? &view->spec->side[i] : view->infer;
+        of.pool = (enum rf_side)i;
+        text = rules[index].text(&of);
+    }
+    /* cppcheck-suppress returnDanglingLifetime; malloc'ed */
+    return text;
 }
 
 struct rf_mesh_advice_view
@@ -443,6 +460,8 @@ rf_mesh_advice_view_of(const struct rf_scenario *scenario,
     const struct rf_config *config = scenario->config;
     struct rf_mesh_advice_view view = {.train = &scenario->spec->train,
                                        .infer = &scenario->spec->infer,
+                                       .spec = scenario->spec,
+                                       .pool = RF_INFER,
                                        .ranks = scenario->world->size[RF_TRAIN],
                                        .model = scenario->plan->model,
                                        .timeline = timeline,

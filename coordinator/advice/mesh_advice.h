@@ -13,7 +13,9 @@
 /* Input of a rule. */
 struct rf_mesh_advice_view {
     const struct rf_side_spec *train, *infer;
-    uint32_t ranks; /* of the training side */
+    const struct rf_spec *spec; /* has the pools after `infer` */
+    enum rf_side pool;          /* which of them `infer` is */
+    uint32_t ranks;             /* of the training side */
     const struct rf_model *model;
     const struct rf_timeline *timeline;
     uint32_t node_slots; /* of the largest node; 0: no nodes */
@@ -36,8 +38,9 @@ struct rf_mesh_advice {
 size_t rf_mesh_advice_count(void);
 const struct rf_mesh_advice *rf_mesh_advice(size_t index);
 
-/* Why the meshes break rule `index`, malloc'ed; NULL if they do not. Explicit
- * meshes (layout spec) have no sizes to judge. */
+/* Why the meshes break rule `index`, malloc'ed; NULL if they do not. Of several
+ * pools, it names the first that does. Explicit meshes (layout spec) have no
+ * sizes to judge. */
 char *rf_mesh_advice_text(size_t index, const struct rf_mesh_advice_view *view);
 
 /* Fills in GPU facts that the rules need and the file lacks, the same for every

@@ -279,6 +279,7 @@ static char *conversion_gap(const struct rf_predict_input *input,
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         const uint32_t n = world->ranks[r].node;
         if (world->ranks[r].index[side] != RF_NONE && !listed[n] &&
+            rf_plan_converted(scenario->plan, r) != NULL &&
             input->links.convert_gbytes_per_s[n] <= 0) {
             listed[n] = true;
             rf_text_add(&nodes, ", ", "%s", scenario->config->node_names[n]);
@@ -298,7 +299,7 @@ char *rf_predict_gap(const struct rf_predict_input *input)
     if (!info->moves_bytes) {
         return rf_xasprintf("method %s moves nothing", method);
     }
-    if (scenario->spec->infer.quantize.format != NULL) {
+    if (rf_spec_quantize(scenario->spec)->format != NULL) {
         char *gap = conversion_gap(input, info);
         if (gap != NULL) {
             return gap;

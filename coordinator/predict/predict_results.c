@@ -74,7 +74,12 @@ void rf_predict_results_links(const struct rf_predict_results *results,
 {
     const struct rf_config *config = results->config;
     const struct rf_quant_format *format =
-        scenario->spec->infer.quantize.format;
+        rf_spec_quantize(scenario->spec)->format;
+    for (uint32_t i = RF_INFER; i < scenario->spec->n_sides; i++) {
+        if (scenario->spec->side[i].quantize.format != format) {
+            format = NULL; /* nodes differ; "links" may say how fast they are */
+        }
+    }
     rf_capacities_init(links, scenario->world->n_nodes);
     links->devices = info->memory == RF_DEVICE_MEMORY;
     if (!rf_predict_has_own(config, info)) {

@@ -302,7 +302,7 @@ test_an_option_of_the_program_is_shown_its_place() {
 test_engines_move_the_bytes_of_the_format_that_senders_make() {
     suite engines
     expect_exit 0
-    [ "$(wc -w <<<"$planned")" = 35 ] || fail "planned $planned"
+    [ "$(wc -w <<<"$planned")" = 37 ] || fail "planned $planned"
     jq -s '[.[].scenarios[] | {(.scenario.name): .plan.bytes_total}] | add' \
         out >bytes
     for case in rdt-kimi-k2 rdt-qwen3-235b nemo-rl-qwen3-30b \
@@ -333,8 +333,10 @@ test_engines_are_refitted_and_verified() {
         --set 'scenarios.*.yardstick=false' \
         -s 'rdt-kimi-k2-*=sender*overlap=true' \
         -s 'rdt-kimi-k2-nvfp4*=true' \
-        -s 'nemo-rl-qwen3-30b-*=receiver*=true' >out 2>err ||
-        fail "exit $?: $(cat err)"
+        -s 'nemo-rl-qwen3-30b-*=receiver*=true' \
+        -s 'pools-*' >out 2>err || fail "exit $?: $(cat err)"
+    expect_verified "$(result pools-qwen3-30b-bf16)"
+    expect_verified "$(result pools-qwen3-30b-formats)"
     expect_verified results/*/*-fp8-*.json results/*/*-nvfp4-*.json
     expect_json_of_all '[.iterations[].ranks[] | select(.quantize_ms)]
         | length == 8' results/*/*-fp8-*.json results/*/*-nvfp4-*.json

@@ -40,8 +40,8 @@ static const struct number e4m3 = {121, 3}, e2m1 = {127, 1};
 
 /* Adding 2^(23 - fraction) times a magnitude's power of two rounds it to the
  * bits that a number keeps, to nearest even; the last bits of the sum count
- * steps. To these, code_of() adds the steps of lower powers, 2^fraction for each.
- * An even number of steps more makes that begin with code 0. */
+ * steps. To these, code_of() adds the steps of lower powers, 2^fraction for
+ * each. An even number of steps more makes that begin with code 0. */
 ALWAYS_INLINE uint32_t rounder(float magnitude, struct number number)
 {
     const uint32_t shift = 23 - number.fraction;

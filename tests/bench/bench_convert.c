@@ -24,7 +24,7 @@
 /* Of memcpy; 0: none. */
 static const double goals[RF_QUANTS] = {[RF_FP8_BLOCK128] = 0.8,
                                         [RF_FP8_BLOCK128_UE8M0] = 0.8,
-                                        [RF_MXFP8] = 0.85,
+                                        [RF_MXFP8] = 0.8,
                                         [RF_NVFP4] = 0.4};
 
 static double now_s(void)

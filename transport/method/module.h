@@ -12,7 +12,7 @@
 #include "transport/method/method.h"
 #include "transport/method/ucx_wire.h"
 
-#define RF_MODULE_ABI 11
+#define RF_MODULE_ABI 12
 #define RF_MODULE_SYMBOL "rf_cuda_module"
 
 #define RF_MODULE_MAX_DEVICES 32
@@ -85,7 +85,7 @@ struct rf_module {
  * with the reason. Cached after the first call. */
 const struct rf_module *rf_module_load(struct rf_err *err);
 
-#define RF_UCX_MODULE_ABI 5
+#define RF_UCX_MODULE_ABI 6
 #define RF_UCX_MODULE_SYMBOL "rf_ucx_module"
 
 struct rf_ucx_module {

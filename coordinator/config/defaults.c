@@ -191,6 +191,27 @@ static bool is_side(const char *key)
     return strcmp(key, "train") == 0 || strcmp(key, "infer") == 0;
 }
 
+/* `value` of a side with the keys of `given` that it lacks; of a list, each
+ * pool. Those of `given` come first. A new reference. */
+static json_t *complete_side(json_t *given, json_t *value)
+{
+    json_t *whole, *pool;
+    size_t i;
+    if (json_is_array(value)) {
+        whole = json_array();
+        json_array_foreach (value, i, pool) {
+            json_array_append_new(whole, complete_side(given, pool));
+        }
+        return whole;
+    }
+    if (!json_is_object(given) || !json_is_object(value)) {
+        return json_incref(value);
+    }
+    whole = json_deep_copy(given);
+    json_object_update(whole, value);
+    return whole;
+}
+
 /* The keys of `defaults` first, so that axes of a matrix vary in their order.
  * Non-objects are left to the scenario's reader. */
 static json_t *complete(json_t *defaults, json_t *scenario)
@@ -203,12 +224,10 @@ static json_t *complete(json_t *defaults, json_t *scenario)
     }
     whole = json_deep_copy(defaults);
     json_object_foreach (scenario, key, value) {
-        json_t *given = json_object_get(whole, key);
-        if (is_side(key) && json_is_object(given) && json_is_object(value)) {
-            json_object_update(given, value);
-        } else {
-            json_object_set(whole, key, value);
-        }
+        json_object_set_new(
+            whole, key,
+            is_side(key) ? complete_side(json_object_get(whole, key), value)
+                         : json_incref(value));
     }
     return whole;
 }

@@ -14,8 +14,8 @@
 /*
  * Returns an object with "model" and "scenarios" of the document `root`, if
  * present, in which each string "$NAME" is replaced by that variable, and each
- * scenario has the keys of "defaults" that it lacks; "train" and "infer" are
- * merged key by key. "written" is the list of scenarios without defaults.
+ * scenario has the keys of "defaults" that it lacks; "train" and "infer",
+ * or each pool of it, are merged key by key. "written" is the list of scenarios without defaults.
  * `root` stays as it is; the caller owns the result. RF_ERR_CONFIG names the
  * place. Warns of unused variables.
  */

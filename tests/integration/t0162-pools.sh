@@ -117,6 +117,14 @@ test_axes_inside_pools_make_a_matrix() {
         [.scenarios[].meshes.infer[1].dp] == [1, 2]'
 }
 
+test_each_pool_has_the_defaults() {
+    cluster '.defaults = {infer: {layout: "vllm", tp: 2}} |
+        .scenarios[0].infer = [{nodes: ["b"]}, {nodes: ["c"], tp: 1}]'
+    coord_exits 0 plan cluster.json --json
+    expect_json out '[.scenarios[0].meshes.infer[] | [.layout, .tp]] ==
+        [["vllm", 2], ["vllm", 1]]'
+}
+
 test_advice_is_for_every_pool() {
     cluster '.timeline = {memory_gbytes: 0.001}'
     coord_exits 0 advise cluster.json

@@ -188,12 +188,15 @@ static enum rf_status check_load(const struct rf_scenario *scenario,
 {
     const struct rf_load_spec *load = &scenario->spec->load;
     const uint32_t cpus = hellos[node]->cpus; /* absent: RF_ABSENT_U32 */
-    return !load->given || load->cores <= cpus
+    /* Of a load of the network, as many receive. */
+    return !load->given || load->cores * (load->network ? 2 : 1) <= cpus
                ? RF_OK
                : rf_err_set(err, RF_ERR_UNSUPPORTED,
-                            "load: %u cores for each rank, but %s has %u "
+                            "load: %u cores for each rank%s, but %s has %u "
                             "processors; lower \"cores\"",
-                            load->cores, host_of(scenario, node), cpus);
+                            load->cores,
+                            load->network ? ", and as many that receive" : "",
+                            host_of(scenario, node), cpus);
 }
 
 typedef enum rf_status (*check_fn)(const struct rf_scenario *scenario,

@@ -140,13 +140,11 @@ static enum rf_status check_overlap(const struct rf_method_info *info,
 }
 
 /* Refuses a load of the network that has no way. */
-static enum rf_status check_load(const struct rf_method_info *info,
-                                 const struct rf_plan *plan, struct rf_err *err)
+static enum rf_status check_load(const struct rf_plan *plan, struct rf_err *err)
 {
     const struct rf_load_spec *load = &plan->spec->load;
     uint32_t *peers;
     bool sends = false;
-    (void)info;
     if (!load->given || !load->network) {
         return RF_OK;
     }
@@ -201,7 +199,7 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
     RF_THEN(status, rf_quantize_check(plan, NULL, err));
     RF_THEN(status, rf_update_check(plan, err));
     RF_THEN(status, check_encoding(info, plan, err));
-    RF_THEN(status, check_load(info, plan, err));
+    RF_THEN(status, check_load(plan, err));
     RF_THEN(status, check_crossing(info, plan, node_names, err));
     return status;
 }

@@ -579,7 +579,7 @@ static enum rf_status step_run(struct rf_rank_attempt *attempt,
     RF_THEN(status, run_recorded(attempt, run_refit, &attempt->method_env, step,
                                  answer, err));
     if (load != NULL) {
-        struct rf_err lost;
+        struct rf_err lost = {0};
         const enum rf_status stopped = rf_rank_load_stop(load, &lost);
         if (status == RF_OK && stopped != RF_OK) {
             *err = lost;

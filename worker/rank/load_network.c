@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/fd_limit.h"
 #include "common/mem.h"
 
 #define POLL_MS 10 /* until a thread looks at `stop` */
@@ -109,6 +110,14 @@ static void give_links(struct rf_rank_load *load, size_t core,
     }
 }
 
+static void close_one(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
 /* Listens for each core if ranks send to this one, and shares the ports:
  * ports[rank · cores + core]. */
 static enum rf_status share_ports(const struct rf_method_env *env,
@@ -146,10 +155,11 @@ static enum rf_status connect_all(struct rf_rank_load *load,
     int *listeners = rf_xcalloc(cores, sizeof(*listeners));
     bool sends;
     const uint32_t n_ends = find_links(env, spec, ends, &sends);
-    enum rf_status status;
+    enum rf_status status =
+        rf_fd_limit_need(cores * (n_ends + (n_ends > sends)), 0, err);
     memset(listeners, 0xff, cores * sizeof(*listeners)); /* -1 */
-    status =
-        share_ports(env, &how, cores, n_ends > sends, listeners, ports, err);
+    RF_THEN(status, share_ports(env, &how, cores, n_ends > sends, listeners,
+                                ports, err));
     for (uint32_t core = 0; core < cores && status == RF_OK; core++) {
         for (uint32_t i = 0; i < n_ends; i++) {
             ends[i].port = ports[(size_t)ends[i].to * cores + core];
@@ -159,11 +169,10 @@ static enum rf_status connect_all(struct rf_rank_load *load,
         if (status == RF_OK) {
             give_links(load, core, ends, n_ends, env->rank);
         }
+        close_one(&listeners[core]);
     }
     for (uint32_t i = 0; i < cores; i++) {
-        if (listeners[i] >= 0) {
-            close(listeners[i]);
-        }
+        close_one(&listeners[i]); /* after a failure */
     }
     free(listeners);
     free(ports);

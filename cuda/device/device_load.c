@@ -1,6 +1,8 @@
-/* See device_load.h. The buffers are together larger than a last cache (126 MB
+/*
+ * See device_load.h. The buffers are together larger than a last cache (126 MB
  * on B200), and two copies are enqueued, so that the device never waits for the
- * host. */
+ * host.
+ */
 #include "cuda/device/device_load.h"
 
 #include <stdlib.h>
@@ -43,14 +45,15 @@ out:
     return status;
 }
 
-enum rf_status rf_device_load_step(void *data, struct rf_err *err)
+enum rf_status rf_device_load_step(void *data, bool *ended, struct rf_err *err)
 {
     struct device_load *load = data;
     unsigned char *from =
         load->memory + load->steps % BLOCKS * RF_DEVICE_LOAD_BYTES;
     const cudaEvent_t end = load->ends[load->steps % AT_ONCE];
     RF_CUDA_CHECK(err, cudaSetDevice(rf_device_index())); /* of this thread */
-    if (load->steps >= AT_ONCE) {
+    *ended = load->steps >= AT_ONCE;
+    if (*ended) {
         RF_CUDA_CHECK(err, cudaEventSynchronize(end));
     }
     RF_CUDA_CHECK(err, cudaMemcpyAsync(from + BLOCKS * RF_DEVICE_LOAD_BYTES,

@@ -5,6 +5,7 @@
 #ifndef RF_CUDA_DEVICE_DEVICE_LOAD_H
 #define RF_CUDA_DEVICE_DEVICE_LOAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -16,9 +17,9 @@
  * creation. */
 enum rf_status rf_device_load_create(void **out,
                                      struct rf_err *err) RF_MUST_CHECK;
-/* Enqueues a copy of RF_DEVICE_LOAD_BYTES, and waits for the one before the
- * last. */
-enum rf_status rf_device_load_step(void *load,
+/* Waits for the copy before the last, if there is one, which *ended says, and
+ * enqueues a copy of RF_DEVICE_LOAD_BYTES. */
+enum rf_status rf_device_load_step(void *load, bool *ended,
                                    struct rf_err *err) RF_MUST_CHECK;
 void rf_device_load_destroy(void *load); /* NULL is fine */
 

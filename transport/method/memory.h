@@ -131,12 +131,12 @@ struct rf_memory_ops {
                                      const struct rf_quantize_rows *rows,
                                      struct rf_err *err);
     void (*quantizer_destroy)(void *quantizer); /* NULL is fine */
-    /* For a thread that loads this memory beside refits: a step copies
-     * load_bytes, and waits until few of those before are under way. NULL: host
-     * memory, which worker/rank/load_memory.h reads. */
+    /* For a thread that loads this memory beside refits: a step begins to copy
+     * load_bytes and, if many are under way, waits for an earlier copy, which
+     * *ended says. NULL: host memory, which worker/rank/load_memory.h reads. */
     uint64_t load_bytes;
     enum rf_status (*load_create)(void **out, struct rf_err *err);
-    enum rf_status (*load_step)(void *load, struct rf_err *err);
+    enum rf_status (*load_step)(void *load, bool *ended, struct rf_err *err);
     void (*load_destroy)(void *load); /* NULL is fine */
     /* Bytes of the device that this process now uses. NULL: host memory. */
     uint64_t (*used)(void);

@@ -57,8 +57,10 @@ static enum rf_status read_host(const struct rf_load_spec *spec,
 static uint64_t copy_on_device(struct rf_load_thread *thread)
 {
     const struct rf_rank_load *load = thread->load;
-    thread->status = load->memory->load_step(thread->on_device, &thread->err);
-    return thread->status == RF_OK ? load->block_bytes : 0;
+    bool ended = false;
+    thread->status =
+        load->memory->load_step(thread->on_device, &ended, &thread->err);
+    return ended ? load->block_bytes : 0;
 }
 
 enum rf_status rf_rank_load_reads(const struct rf_load_spec *spec,

@@ -144,7 +144,8 @@ ALWAYS_INLINE void scan_group(const uint8_t *src, uint32_t width,
                               uint32_t *amax)
 {
     for (uint32_t i = 0; i < GROUP_BYTES; i += 64) {
-        __builtin_prefetch(src + AHEAD_BYTES + i);
+        /* An address: beyond the end it is no pointer into anything. */
+        __builtin_prefetch((const void *)((uintptr_t)src + AHEAD_BYTES + i));
     }
     amax_blocks(src, RF_CONVERT_GROUP / width, width, amax);
 }

@@ -206,10 +206,11 @@ static void print_report(const struct advise_report *report, FILE *to)
             (double)base->plan->model->parameters / 1e9,
             base->world->size[RF_TRAIN], base->world->size[RF_INFER]);
     fprintf(to,
-            "%zu training and %zu inference meshes are possible; %zu pairs "
+            "%zu training and %zu inference meshes%s are possible; %zu pairs "
             "predicted, %zu refused\n\n",
             advised->feasible[RF_TRAIN], advised->feasible[RF_INFER],
-            advised->n, advised->refused);
+            base->spec->n_sides > RF_SIDES ? " (of infer[0])" : "", advised->n,
+            advised->refused);
     if (shown == 0) {
         fputs("No pair of meshes works.\n", to);
         return;

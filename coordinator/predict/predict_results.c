@@ -76,7 +76,9 @@ void rf_predict_results_links(const struct rf_predict_results *results,
     const struct rf_quant_format *format =
         rf_spec_quantize(scenario->spec)->format;
     for (uint32_t i = RF_INFER; i < scenario->spec->n_sides; i++) {
-        if (scenario->spec->side[i].quantize.format != format) {
+        const struct rf_quant_format *other =
+            scenario->spec->side[i].quantize.format;
+        if (other != NULL && other != format) {
             format = NULL; /* nodes differ; "links" may say how fast they are */
         }
     }

@@ -203,6 +203,10 @@ static enum rf_status read_question(const json_t *result, struct question *out,
 {
     const char *strategy = rf_result_text(result, "scenario", "strategy");
     const char *balance = rf_result_text(result, "scenario", "balance");
+    if (json_is_array(rf_result_value(result, "scenario", "infer"))) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                          "has several pools; Alpa has one receiving mesh");
+    }
     out->shape = rf_result_value(result, "cluster.model.tensor", "shape");
     if (!json_is_array(out->shape) ||
         !read_sharding(rf_result_value(result, "scenario", "train"),

@@ -191,8 +191,9 @@ static bool is_side(const char *key)
     return strcmp(key, "train") == 0 || strcmp(key, "infer") == 0;
 }
 
-/* `value` of a side with the keys of `given` that it lacks; of a list, each
- * pool. Those of `given` come first. A new reference. */
+/* `value` of a side with the keys of `given` that it lacks, which come first. Of
+ * a list, each pool gets those of its place in `given`, if that is a list too. A
+ * new reference. */
 static json_t *complete_side(json_t *given, json_t *value)
 {
     json_t *whole, *pool;
@@ -200,7 +201,9 @@ static json_t *complete_side(json_t *given, json_t *value)
     if (json_is_array(value)) {
         whole = json_array();
         json_array_foreach (value, i, pool) {
-            json_array_append_new(whole, complete_side(given, pool));
+            json_t *own =
+                json_is_array(given) ? json_array_get(given, i) : given;
+            json_array_append_new(whole, complete_side(own, pool));
         }
         return whole;
     }

@@ -123,6 +123,11 @@ test_each_pool_has_the_defaults() {
     coord_exits 0 plan cluster.json --json
     expect_json out '[.scenarios[0].meshes.infer[] | [.layout, .tp]] ==
         [["vllm", 2], ["vllm", 1]]'
+    cluster '.defaults = {infer: [{layout: "vllm"}, {layout: "sglang", tp: 2}]} |
+        .scenarios[0].infer = [{nodes: ["b"]}, {nodes: ["c"]}]'
+    coord_exits 0 plan cluster.json --json
+    expect_json out '[.scenarios[0].meshes.infer[] | [.layout, .tp]] ==
+        [["vllm", 1], ["sglang", 2]]'
 }
 
 test_advice_is_for_every_pool() {

@@ -103,7 +103,7 @@ enum rf_status rf_load_spec_read(const struct rf_jnode *object,
     const json_t *network = json_object_get(object->value, rate_keys[1]);
     RF_TRY(rf_spec_fields_read(rf_load_fields, object, load, nodes, err));
     if ((memory == NULL) == (network == NULL)) {
-        return rf_jnode_wrong(object, err, "must have one of \"%s\" and \"%s\"",
+        return rf_jnode_wrong(object, err, "must have either \"%s\" or \"%s\"",
                               rate_keys[0], rate_keys[1]);
     }
     load->given = true;

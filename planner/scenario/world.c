@@ -162,6 +162,7 @@ static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
         spec, which, err, "needs at least %llu slots but has %u%s%s",
         (unsigned long long)needed, slots, why,
         spec->mode == RF_DISAGGREGATED ? "; disaggregated sides share no slots"
+        : spec->n_sides > RF_SIDES     ? "; pools share no slots"
                                        : "");
 }
 

@@ -352,9 +352,9 @@ static const struct {
     {SIDES ", 'mode': 'both'", "$.mode: must be one of \"colocated\""},
     {SIDES ", 'mode': 'both'", ", not \"both\""},
     {SIDES ", 'load': {}",
-     "$.load: must have one of \"memory_gbytes_per_s\" and"},
+     "$.load: must have either \"memory_gbytes_per_s\" or"},
     {SIDES ", 'load': {'memory_gbytes_per_s': 1, 'network_gbytes_per_s': 1}",
-     "must have one of"},
+     "must have either"},
     {SIDES ", 'load': {'network_gbytes_per_s': 0}",
      "$.load.network_gbytes_per_s: must be a number from 0.01 to 1000000, or "
      "\"max\""},

@@ -363,7 +363,7 @@ static const struct {
      "node of the training side",
      {4, 4}},
     {"'train': {}, 'infer': [{'tp': 4}, {'tp': 8}]",
-     "train: needs at least 1 slots but has 0",
+     "has 0: tp·cp·pp·dp = 1·1·1·1; pools share no slots",
      {4, 4}},
 };
 

@@ -629,7 +629,7 @@ static enum rf_status check_quantize(const struct rf_jnode *node,
     struct rf_jnode side = side_node(node, pool);
     const struct rf_jnode member = rf_jnode_get(
         spec->side[pool].quantize_given ? &side : node, "quantize");
-    if (other->at_sender &&
+    if (other->at_sender && other->format != NULL &&
         (quantize->format != other->format || !quantize->at_sender ||
          quantize->eps != other->eps || quantize->divides != other->divides)) {
         return rf_jnode_fail(&side, err,

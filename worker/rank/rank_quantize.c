@@ -152,6 +152,9 @@ static enum rf_status take_parts(const struct rf_rank_quantize *quantize,
 {
     const struct rf_quantize *what = quantize->what;
     struct rf_rank_amax_part part;
+    if (quantize->amax->of == NULL) { /* it has no such tensors */
+        return RF_OK;
+    }
     for (size_t at = 0; at + sizeof(part) <= blob->size; at += sizeof(part)) {
         const struct rf_quantize_joined *found;
         memcpy(&part, (const uint8_t *)blob->data + at, sizeof(part));
@@ -176,10 +179,11 @@ static enum rf_status exchange(const struct rf_rank_quantize *quantize,
 {
     const struct rf_method_env *env = quantize->env;
     const struct rf_quantize *what = quantize->what;
+    const size_t n_joined = quantize->amax->of != NULL ? what->n_joined : 0;
     struct rf_blob *all = NULL;
     size_t n = 0;
     enum rf_status status;
-    for (size_t i = 0; i < what->n_joined; i++) {
+    for (size_t i = 0; i < n_joined; i++) {
         const struct rf_quantize_joined *joined = &what->joined[i];
         if (!joined->whole) {
             quantize->amax->parts[n++] = (struct rf_rank_amax_part){

@@ -226,7 +226,7 @@ static enum rf_status check_named(const struct rf_spec *spec,
                     spec, which, err,
                     "%s must not share nodes: \"nodes\" lists a node of %s",
                     spec->n_sides == RF_SIDES ? "disaggregated sides"
-                                              : "it and other sides",
+                                              : "sides with slots of their own",
                     i == RF_TRAIN ? "the training side"
                                   : rf_spec_side_name(spec, (enum rf_side)i));
             }
@@ -530,18 +530,17 @@ uint32_t *rf_world_load_peers(const struct rf_world *world,
     uint32_t *peers = rf_xcalloc(world->n_ranks, sizeof(*peers));
     uint32_t *n_of_node = rf_xcalloc(n_nodes, sizeof(*n_of_node));
     uint32_t *first = rf_xcalloc(n_nodes + 1, sizeof(*first));
-    uint32_t *at = rf_xcalloc(n_nodes, sizeof(*at));
     uint32_t *ranks = rf_xcalloc(world->n_ranks, sizeof(*ranks));
     for (uint32_t r = 0; r < world->n_ranks; r++) {
-        n_of_node[world->ranks[r].node] += rf_world_loads(world, load, r);
+        first[world->ranks[r].node + 1] += rf_world_loads(world, load, r);
     }
     for (size_t i = 0; i < n_nodes; i++) {
-        first[i + 1] = first[i] + n_of_node[i];
+        first[i + 1] += first[i];
     }
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         const uint32_t node = world->ranks[r].node;
         if (rf_world_loads(world, load, r)) {
-            ranks[first[node] + at[node]++] = r;
+            ranks[first[node] + n_of_node[node]++] = r;
         }
         peers[r] = RF_NONE;
     }
@@ -555,7 +554,6 @@ uint32_t *rf_world_load_peers(const struct rf_world *world,
     }
     free(n_of_node);
     free(first);
-    free(at);
     free(ranks);
     return peers;
 }

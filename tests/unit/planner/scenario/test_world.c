@@ -351,7 +351,8 @@ static const struct {
      {1, 0}},
     {"'mode': 'disaggregated', 'train': {'nodes': ['a']}, 'infer': [{'nodes': "
      "['b']}, {'nodes': ['b']}]",
-     "infer[1]: it and other sides must not share nodes: \"nodes\" lists a "
+     "infer[1]: sides with slots of their own must not share nodes: \"nodes\" "
+     "lists a "
      "node of infer[0]",
      {4, 4}},
     {"'mode': 'disaggregated', 'train': {'tp': 4}, 'infer': [{'tp': 2}, "
@@ -359,7 +360,8 @@ static const struct {
      "infer[1]: needs at least 4 slots but has 2",
      {4, 4}},
     {"'train': {'nodes': ['a']}, 'infer': [{}, {'nodes': ['a']}]",
-     "infer[1]: it and other sides must not share nodes: \"nodes\" lists a "
+     "infer[1]: sides with slots of their own must not share nodes: \"nodes\" "
+     "lists a "
      "node of the training side",
      {4, 4}},
     {"'train': {}, 'infer': [{'tp': 4}, {'tp': 8}]",

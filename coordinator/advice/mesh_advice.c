@@ -303,14 +303,6 @@ static char *idle_recompute(const struct rf_mesh_advice_view *view)
 
 /* --- The inference side --------------------------------------------------- */
 
-/* How texts call the pool. */
-static const char *engine(const struct rf_mesh_advice_view *view)
-{
-    return view->spec->n_sides == RF_SIDES
-               ? "inference"
-               : rf_spec_side_name(view->spec, view->pool);
-}
-
 static double engine_gbytes(const struct rf_mesh_advice_view *view)
 {
     return rf_rank_memory_inference(view->model, view->infer) / 1e9;
@@ -325,7 +317,8 @@ static char *engine_too_large(const struct rf_mesh_advice_view *view)
     }
     return rf_xasprintf("%s: weights of %.3g GB a GPU do not fit in "
                         "%.4g GB",
-                        engine(view), weights, memory);
+                        rf_spec_side_title(view->spec, view->pool), weights,
+                        memory);
 }
 
 static char *engine_without_cache(const struct rf_mesh_advice_view *view)
@@ -338,7 +331,8 @@ static char *engine_without_cache(const struct rf_mesh_advice_view *view)
     }
     return rf_xasprintf("%s: weights of %.3g GB leave less than half of "
                         "a GPU's %.4g GB for keys and values",
-                        engine(view), weights, memory);
+                        rf_spec_side_title(view->spec, view->pool), weights,
+                        memory);
 }
 
 static char *engine_tp_beyond_node(const struct rf_mesh_advice_view *view)
@@ -349,7 +343,7 @@ static char *engine_tp_beyond_node(const struct rf_mesh_advice_view *view)
     }
     return rf_xasprintf("%s: TP %u is more than the %u slots of a node; "
                         "PP across nodes is usual",
-                        engine(view), tp, slots);
+                        rf_spec_side_title(view->spec, view->pool), tp, slots);
 }
 
 static char *engine_pp_in_node(const struct rf_mesh_advice_view *view)
@@ -360,7 +354,8 @@ static char *engine_pp_in_node(const struct rf_mesh_advice_view *view)
     }
     return rf_xasprintf("%s: PP %u with TP %u inside a node of %u "
                         "slots; use TP inside a node, PP across nodes",
-                        engine(view), infer->pp, infer->tp, view->node_slots);
+                        rf_spec_side_title(view->spec, view->pool), infer->pp,
+                        infer->tp, view->node_slots);
 }
 
 static char *engine_needless_pp(const struct rf_mesh_advice_view *view)
@@ -380,7 +375,8 @@ static char *engine_needless_pp(const struct rf_mesh_advice_view *view)
     return rf_xasprintf(
         "%s: PP %u, but without it weights need only %.3g GB of a "
         "GPU's %.4g GB; PP is for models larger than a node",
-        engine(view), view->infer->pp, without, memory);
+        rf_spec_side_title(view->spec, view->pool), view->infer->pp, without,
+        memory);
 }
 
 /* --- The table ------------------------------------------------------------ */

@@ -109,11 +109,11 @@ static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
     }
 }
 
-static void print_side(const char *what, const struct rf_scenario *scenario,
-                       enum rf_side side)
+static void print_side(const struct rf_scenario *scenario, enum rf_side side)
 {
     const struct rf_side_spec *spec = &scenario->spec->side[side];
-    printf("  %-10s  %s", what, rf_layout_kind_name(spec->layout));
+    printf("  %-10s  %s", rf_spec_side_title(scenario->spec, side),
+           rf_layout_kind_name(spec->layout));
     if (spec->layout == RF_LAYOUT_SPEC) {
         printf(" mesh %u x %u, spec", spec->mesh[0], spec->mesh[1]);
         for (uint32_t i = 0; i < spec->n_spec; i++) {
@@ -477,12 +477,8 @@ void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families)
                "refit-cluster(5)\n");
     }
     print_update(scenario);
-    print_side("training", scenario, RF_TRAIN);
-    for (uint32_t i = RF_INFER; i < scenario->spec->n_sides; i++) {
-        print_side(scenario->spec->n_sides == RF_SIDES
-                       ? "inference"
-                       : rf_spec_side_name(scenario->spec, (enum rf_side)i),
-                   scenario, (enum rf_side)i);
+    for (uint32_t i = 0; i < scenario->spec->n_sides; i++) {
+        print_side(scenario, (enum rf_side)i);
     }
     print_totals(scenario);
     print_unknown(scenario);

@@ -7,6 +7,7 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
+#include "planner/scenario/spec_side.h"
 
 /* A file may come from anyone. Bytes, times, rates and counts are not negative;
  * within these limits they fit a uint64_t, and ratios are finite. */
@@ -38,6 +39,7 @@
     RARE("summary.pools." n, "median_ms", MS, "infer" n "_ms",                 \
          ">infer[" n "] ms")
 
+_Static_assert(RF_POOLS_MAX == 4, "there is a column for each pool");
 const struct rf_result_field rf_result_fields[] = {
     SHOWN(NULL, "name", TEXT, "scenario", "scenario", 0),
     PLAIN(NULL, "status", TEXT, "status"),

@@ -101,10 +101,18 @@ const char *rf_spec_balance_meant(const char *word)
 
 const char *rf_spec_side_name(const struct rf_spec *spec, enum rf_side side)
 {
-    static const char *const names[RF_SIDES_MAX] = {
-        "train", "infer[0]", "infer[1]", "infer[2]", "infer[3]"};
+    static const char *const names[] = {"train", "infer[0]", "infer[1]",
+                                        "infer[2]", "infer[3]"};
+    _Static_assert(RF_ARRAY_SIZE(names) == RF_SIDES_MAX, "a name for each");
     return spec->n_sides == RF_SIDES && side == RF_INFER ? "infer"
                                                          : names[side];
+}
+
+const char *rf_spec_side_title(const struct rf_spec *spec, enum rf_side side)
+{
+    return side == RF_TRAIN            ? "training"
+           : spec->n_sides == RF_SIDES ? "inference"
+                                       : rf_spec_side_name(spec, side);
 }
 
 bool rf_spec_share_slots(const struct rf_spec *spec, enum rf_side a,
@@ -435,11 +443,11 @@ static enum rf_status read_pools(const struct rf_jnode *node, void *out,
 static json_t *write_pools(const void *in, const struct rf_spec_nodes *nodes)
 {
     const struct rf_spec *spec = in;
-    json_t *list = json_array();
+    json_t *list;
     if (spec->n_sides == RF_SIDES) {
-        json_decref(list);
         return rf_spec_fields_write(rf_side_fields, &spec->infer, nodes);
     }
+    list = json_array();
     for (uint32_t i = RF_INFER; i < spec->n_sides; i++) {
         const struct rf_side_spec *pool = &spec->side[i];
         json_t *object = rf_spec_fields_write(rf_side_fields, pool, nodes);

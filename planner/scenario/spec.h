@@ -152,6 +152,8 @@ void rf_spec_destroy(struct rf_spec *spec);
 
 /* "train"; "infer" or, of several pools, "infer[0]" and so on. */
 const char *rf_spec_side_name(const struct rf_spec *spec, enum rf_side side);
+/* For people: "training", "inference" or the name of one of several pools. */
+const char *rf_spec_side_title(const struct rf_spec *spec, enum rf_side side);
 
 /* Whether two sides are on the same slots. */
 bool rf_spec_share_slots(const struct rf_spec *spec, enum rf_side a,

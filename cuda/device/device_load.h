@@ -18,7 +18,8 @@
 enum rf_status rf_device_load_create(void **out,
                                      struct rf_err *err) RF_MUST_CHECK;
 /* Waits for the copy before the last, if there is one, which *ended says, and
- * enqueues a copy of RF_DEVICE_LOAD_BYTES. */
+ * enqueues a copy of RF_DEVICE_LOAD_BYTES. So the last two before a pause are
+ * those that the first two after it tell. */
 enum rf_status rf_device_load_step(void *load, bool *ended,
                                    struct rf_err *err) RF_MUST_CHECK;
 void rf_device_load_destroy(void *load); /* NULL is fine */

@@ -59,10 +59,11 @@ static uint64_t drop(struct rf_load_thread *thread)
     (void)poll(thread->polled, thread->n_ends, POLL_MS);
     for (uint32_t i = 0; i < thread->n_ends && thread->status == RF_OK; i++) {
         const struct pollfd *polled = &thread->polled[i];
-        const ssize_t n =
-            polled->revents == 0
-                ? 1
-                : recv(polled->fd, thread->buffer, RF_LOAD_BLOCK_BYTES, 0);
+        ssize_t n;
+        if (polled->revents == 0) {
+            continue;
+        }
+        n = recv(polled->fd, thread->buffer, RF_LOAD_BLOCK_BYTES, 0);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
             lose(thread, &thread->ends[i], n == 0 ? 0 : errno);
         }
@@ -70,8 +71,8 @@ static uint64_t drop(struct rf_load_thread *thread)
     return 0;
 }
 
-/* The links of the thread numbers of one rank, which are alike: to its peer, if
- * it has one, and from the ranks whose peer it is. Returns their number. */
+/* A rank's links: to its peer, if it has one, and from the ranks whose peer it
+ * is; each of its cores has these. Returns their number. */
 static uint32_t find_links(const struct rf_method_env *env,
                            const struct rf_load_spec *spec,
                            struct rf_datalink_end *ends, bool *sends)

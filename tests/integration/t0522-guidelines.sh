@@ -50,6 +50,21 @@ test_a_violated_guideline_is_reported_with_its_interval() {
     [ "$(head -c 8 out)" = violated ] || fail "not first"
 }
 
+test_scenarios_with_several_pools_have_guidelines() {
+    local name
+    record half null send_recv 1 1000 130 131 132 133 134 135 136
+    record all null send_recv 2 2000 100 101 102 103 104 105 106
+    record other null send_recv 3 3000 100 101 102 103 104 105 106
+    for name in half all other; do
+        jq '.model.bytes = 1000 | .scenario.infer |= [., {tp: 2, dp: (2 * .dp)}]' \
+            "run/$name.json" >x && mv x "run/$name.json"
+    done
+    guidelines run
+    expect_exit 1
+    expect_text out '^violated +half the replicas <= all .* half, all$'
+    expect_text out '^1 of 1 guidelines violated$'
+}
+
 test_noise_violates_nothing() {
     record auto auto broadcast 2 1000 90 150 95 140 112 108 100
     record named null broadcast 2 1000 85 145 90 135 103 104 95

@@ -1,5 +1,6 @@
 #!/bin/bash
 # limit: 240
+# long
 # The figures of `report`: drawn from a real run, whole, the same each time, and
 # named where results do not allow them.
 # shellcheck source=../lib/test.sh disable=SC2034

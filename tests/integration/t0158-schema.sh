@@ -2,6 +2,7 @@
 # The JSON Schemas, as jsonschema, a validator by others, understands them. Those
 # of results: t0144.
 # limit: 120
+# long
 # shellcheck source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"
 python3 -c 'import jsonschema' 2>/dev/null || skip_all "no python3-jsonschema"

@@ -102,8 +102,8 @@ test_json_and_csv_give_equal_results() {
     import_into_place a.json
     mv imported a
     import_into_place b.csv
-    jq -S "$same" a/7.json >a.txt
-    jq -S "$same" imported/7.json | diff a.txt - >&2 || fail "results differ"
+    command jq -S "$same" a/7.json >a.txt
+    command jq -S "$same" imported/7.json | diff a.txt - >&2 || fail "results differ"
     expect_json a/7.json '.cluster.nodes | map(.host) == ["train0", "infer0"]'
 }
 

@@ -32,7 +32,7 @@ base=$(jq '. as $bed | def split($name; $from):
 
 # The names of what `compare` found, each with its verdict.
 found() {
-    jq -c '[.comparisons[] | select(.verdict != "same") |
+    command jq -c '[.comparisons[] | select(.verdict != "same") |
         {(.scenario): .verdict}] | add' out
 }
 

@@ -14,6 +14,7 @@
 #define REPEATS_DIFFER "repeats_differ"
 #define SKEW_PERCENT 5.0         /* of the refit's time */
 #define SHARED_SKEW_PERCENT 25.0 /* where ranks share cores */
+#define WEAK_LOAD 0.95           /* of the rate that was asked for */
 /* A remark on every record lists at most this many names, else "all". */
 #define NAMED_MAX 3
 
@@ -198,20 +199,56 @@ static bool shows(const json_t *record, const char *name,
     return false;
 }
 
-/* What the network's counters cast doubt on, over all repeats together. */
+/* The rate that all ranks' loads were to have together; false without one. */
+static bool load_asked(const json_t *record, double *gbytes_per_s)
+{
+    const json_t *ranks = json_object_get(
+        json_array_get(json_object_get(record, "iterations"), 0),
+        "loaded_ranks");
+    const json_t *rank;
+    size_t i, n = 0;
+    if (!rf_result_number(record, "scenario.load", "memory_gbytes_per_s",
+                          gbytes_per_s) &&
+        !rf_result_number(record, "scenario.load", "network_gbytes_per_s",
+                          gbytes_per_s)) {
+        return false;
+    }
+    json_array_foreach (ranks, i, rank) {
+        n += json_object_get(rank, "load_alone_bytes") != NULL;
+    }
+    *gbytes_per_s *= (double)n;
+    return true;
+}
+
+/* What the load reached when alone, if that is too little; NULL: it is not.
+ * Caller frees. */
+static char *weak_load(const json_t *record)
+{
+    double asked, alone;
+    return load_asked(record, &asked) &&
+                   rf_result_number(record, "summary.load",
+                                    "alone_gbytes_per_s", &alone) &&
+                   alone < asked * WEAK_LOAD
+               ? rf_xasprintf("%.3g of %.3g GB/s", alone, asked)
+               : NULL;
+}
+
+/* What the network's counters and the load's cast doubt on, over all repeats
+ * together. */
 static const struct {
     const char *flag;
     enum rf_remark remark;
     char *(*reason)(const json_t *record); /* NULL: not the case */
-} of_network[] = {{"idle_nics", RF_REMARK_IDLE_NICS, rf_network_idle},
-                  {"other_traffic", RF_REMARK_OTHER_TRAFFIC, rf_network_extra},
-                  {"retransmits", RF_REMARK_RETRANSMITS, rf_network_repeated}};
+} counted[] = {{"idle_nics", RF_REMARK_IDLE_NICS, rf_network_idle},
+               {"other_traffic", RF_REMARK_OTHER_TRAFFIC, rf_network_extra},
+               {"retransmits", RF_REMARK_RETRANSMITS, rf_network_repeated},
+               {"weak_load", RF_REMARK_WEAK_LOAD, weak_load}};
 
-static void add_network(json_t *flags, const json_t *record)
+static void add_counted(json_t *flags, const json_t *record)
 {
-    for (size_t i = 0; i < RF_ARRAY_SIZE(of_network); i++) {
-        char *reason = of_network[i].reason(record);
-        add(flags, reason != NULL, of_network[i].flag);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(counted); i++) {
+        char *reason = counted[i].reason(record);
+        add(flags, reason != NULL, counted[i].flag);
         free(reason);
     }
 }
@@ -234,7 +271,7 @@ json_t *rf_doubts_json(const json_t *record)
         RF_DOUBT_SLOW_YARDSTICKS);
     add(flags, shows(record, RF_DOUBT_UNMAPPED, is_unmapped),
         RF_DOUBT_UNMAPPED);
-    add_network(flags, record);
+    add_counted(flags, record);
     if (rf_result_is_imported(record)) { /* in any order, and few */
         return flags;
     }
@@ -409,10 +446,10 @@ void rf_remarks_add(struct rf_remarks *remarks, const char *run,
          slow_yardsticks(record));
     note(&remarks->of[RF_REMARK_OVER_TCP], run, record, over_tcp(record));
     note(&remarks->of[RF_REMARK_UNMAPPED], run, record, unmapped(record));
-    for (size_t i = 0; i < RF_ARRAY_SIZE(of_network); i++) {
-        if (rf_doubts_has(record, of_network[i].flag)) {
-            note(&remarks->of[of_network[i].remark], run, record,
-                 of_network[i].reason(record));
+    for (size_t i = 0; i < RF_ARRAY_SIZE(counted); i++) {
+        if (rf_doubts_has(record, counted[i].flag)) {
+            note(&remarks->of[counted[i].remark], run, record,
+                 counted[i].reason(record));
         }
     }
     note(&remarks->of[RF_REMARK_ZERO_COPY], run, record, zero_copy(record));
@@ -430,6 +467,7 @@ char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
         "idle NICs (try other addresses, UCX_NET_DEVICES, NCCL_IB_HCA): ",
         "other traffic on the network, times may be too long: ",
         "TCP sent segments again (full queues? wrong MTU?): ",
+        "load too slow even alone (lower its rate, or raise cores): ",
         "no GB/s: ",
         "stopped at iterations.max_s: ",
         "imported, measured by others: "};

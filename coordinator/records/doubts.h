@@ -31,6 +31,7 @@ enum rf_remark {
     RF_REMARK_IDLE_NICS,
     RF_REMARK_OTHER_TRAFFIC,
     RF_REMARK_RETRANSMITS,
+    RF_REMARK_WEAK_LOAD,
     RF_REMARK_ZERO_COPY,
     RF_REMARK_OUT_OF_TIME,
     RF_REMARK_IMPORTED,
@@ -55,9 +56,9 @@ struct rf_remarks {
 
 /* Adds a record's remarks: unstable and why; yardsticks slowed but not refits;
  * pairs of ranks for which UCX has only TCP; no room for weights in shared
- * memory; idle NICs; other traffic; repeated segments; no GB/s; iterations
- * ended by max_s; imported, with the window of its times. `run`: the record's
- * run if there are several, else NULL. */
+ * memory; idle NICs; other traffic; repeated segments; a load below its rate;
+ * no GB/s; iterations ended by max_s; imported, with the window of its times.
+ * `run`: the record's run if there are several, else NULL. */
 void rf_remarks_add(struct rf_remarks *remarks, const char *run,
                     const json_t *record);
 /* "unstable, see flags: a, b (drift); c (outliers)". "all N" replaces the names

@@ -199,33 +199,13 @@ static bool shows(const json_t *record, const char *name,
     return false;
 }
 
-/* The rate that all ranks' loads were to have together; false without one. */
-static bool load_asked(const json_t *record, double *gbytes_per_s)
-{
-    const json_t *ranks = json_object_get(
-        json_array_get(json_object_get(record, "iterations"), 0),
-        "loaded_ranks");
-    const json_t *rank;
-    size_t i, n = 0;
-    if (!rf_result_number(record, "scenario.load", "memory_gbytes_per_s",
-                          gbytes_per_s) &&
-        !rf_result_number(record, "scenario.load", "network_gbytes_per_s",
-                          gbytes_per_s)) {
-        return false;
-    }
-    json_array_foreach (ranks, i, rank) {
-        n += json_object_get(rank, "load_alone_bytes") != NULL;
-    }
-    *gbytes_per_s *= (double)n;
-    return true;
-}
-
 /* What the load reached when alone, if that is too little; NULL: it is not.
  * Caller frees. */
 static char *weak_load(const json_t *record)
 {
     double asked, alone;
-    return load_asked(record, &asked) &&
+    return rf_result_number(record, "summary.load", "asked_gbytes_per_s",
+                            &asked) &&
                    rf_result_number(record, "summary.load",
                                     "alone_gbytes_per_s", &alone) &&
                    alone < asked * WEAK_LOAD

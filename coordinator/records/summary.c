@@ -110,12 +110,39 @@ static json_t *median_json(const json_t *record, const char *key)
     return json_real(median);
 }
 
+/* The ranks that had the load, as far as the first iteration says. */
+static size_t loaded_ranks(const json_t *record)
+{
+    const json_t *ranks = json_object_get(
+        json_array_get(json_object_get(record, "iterations"), 0),
+        "loaded_ranks");
+    double value;
+    size_t n = 0;
+    for (size_t r = 0; rf_iteration_ranks_value(ranks, r, "ms", &value); r++) {
+        n += rf_iteration_ranks_value(ranks, r, "load_alone_bytes", &value);
+    }
+    return n;
+}
+
+/* The rate that a scenario asks of the loads of all ranks; NULL: none. */
+static json_t *asked_json(const json_t *record)
+{
+    double of_rank;
+    return rf_result_number(record, "scenario.load", "memory_gbytes_per_s",
+                            &of_rank) ||
+                   rf_result_number(record, "scenario.load",
+                                    "network_gbytes_per_s", &of_rank)
+               ? json_real(of_rank * (double)loaded_ranks(record))
+               : NULL;
+}
+
 #define LOAD(M)                                                                \
     M(NUMBER, median_ms, REQUIRED, median_json(record, "loaded_ms"))           \
     M(NUMBER, gbytes_per_s, REQUIRED,                                          \
       median_json(record, "load_gbytes_per_s"))                                \
     M(NUMBER, alone_gbytes_per_s, REQUIRED,                                    \
       median_json(record, "load_alone_gbytes_per_s"))                          \
+    M(NUMBER, asked_gbytes_per_s, OPTIONAL, asked_json(record))                \
     M(OF(ratios_schema()), refit_slowdown, REQUIRED,                           \
       ratios_json(record, "refit_slowdown"))                                   \
     M(OF(ratios_schema()), load_slowdown, REQUIRED,                            \

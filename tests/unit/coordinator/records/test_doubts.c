@@ -159,34 +159,20 @@ static json_t *with_network(int seen, const char *idle, int repeated,
     return record;
 }
 
-/* Two of three ranks had the load; `alone` is their sum. */
-static json_t *with_load(const char *key, const char *asked, double alone)
-{
-    json_t *record = record_of(calm, 0, 2);
-    json_t *rate = json_loads(asked, JSON_DECODE_ANY, NULL);
-    json_object_set_new(record, "scenario",
-                        json_pack("{s:{s:o}}", "load", key, rate));
-    json_object_set_new(
-        json_array_get(json_object_get(record, "iterations"), 0),
-        "loaded_ranks",
-        json_pack("[{}, {s:i}, {s:i}]", "load_alone_bytes", 1,
-                  "load_alone_bytes", 2));
-    json_object_set_new(
-        record, "summary",
-        json_pack("{s:{s:f}}", "load", "alone_gbytes_per_s", alone));
-    return record;
-}
-
 TEST(test_flags_have_a_load_below_its_rate)
 {
-    ck_assert_str_eq(flags_of(with_load("memory_gbytes_per_s", "5", 9.55)), "");
-    ck_assert_str_eq(flags_of(with_load("memory_gbytes_per_s", "5", 9.45)),
-                     "weak_load ");
-    ck_assert_str_eq(flags_of(with_load("network_gbytes_per_s", "0.5", 0.9)),
-                     "weak_load ");
-    ck_assert_str_eq(flags_of(with_load("network_gbytes_per_s", "0.5", 2)), "");
-    ck_assert_str_eq(flags_of(with_load("memory_gbytes_per_s", "\"max\"", 0.1)),
-                     "");
+    static const struct {
+        double asked, alone;
+        const char *flags;
+    } cases[] = {{10, 9.55, ""}, {10, 9.45, "weak_load "}, {1, 2, ""}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        json_t *record = record_of(calm, 0, 2);
+        json_object_set_new(record, "summary",
+                            json_pack("{s:{s:f, s:f}}", "load",
+                                      "asked_gbytes_per_s", cases[i].asked,
+                                      "alone_gbytes_per_s", cases[i].alone));
+        ck_assert_str_eq(flags_of(record), cases[i].flags);
+    }
 }
 
 TEST(test_flags_have_what_the_network_counted)

@@ -58,10 +58,8 @@ TEST(test_a_load_below_its_rate_is_named_with_both_rates)
 {
     AUTO(rf_remarks) remarks = {.n_records = 0};
     add(&remarks,
-        json_pack("{s:s, s:[s], s:{s:{s:f}}, s:[{s:[{s:i}]}], s:{s:{s:f}}}",
-                  "name", "a", "flags", "weak_load", "scenario", "load",
-                  "memory_gbytes_per_s", 5.0, "iterations", "loaded_ranks",
-                  "load_alone_bytes", 1, "summary", "load",
+        json_pack("{s:s, s:[s], s:{s:{s:f, s:f}}}", "name", "a", "flags",
+                  "weak_load", "summary", "load", "asked_gbytes_per_s", 5.0,
                   "alone_gbytes_per_s", 3.25));
     expect(&remarks, RF_REMARK_WEAK_LOAD,
            "load too slow even alone (lower its rate, or raise cores): a (3.25 "

@@ -56,16 +56,14 @@ test_a_refit_is_measured_without_and_under_load() {
         fail "no load_slowdown in the CSV"
 }
 
+# A slower load may be late, too, where threads wait for a processor:
+# test_doubts has what is no weak load.
 test_a_load_that_cannot_reach_its_rate_is_named() {
-    cluster '.scenarios[0] += {yardstick: false, warmup: 0, iterations: 5} |
-        .scenarios += [.scenarios[0] + {name: "slow"}] |
-        .scenarios[0].load = {memory_gbytes_per_s: 1000000} |
-        .scenarios[1].load = {memory_gbytes_per_s: 0.01}'
+    cluster '.scenarios[0] += {yardstick: false, warmup: 0, iterations: 5,
+        load: {memory_gbytes_per_s: 1000000}}'
     coord_exits 0 cluster.json
     expect_json "$(result s)" '.summary.load.asked_gbytes_per_s == 4e6 and
         (.flags | any(. == "weak_load"))'
-    expect_json "$(result slow)" '.summary.load.asked_gbytes_per_s == 0.04 and
-        (.flags | any(. == "weak_load") | not)'
     expect_text out '^load too slow even alone .*: s \(.* of 4e\+06 GB/s\)$'
 }
 

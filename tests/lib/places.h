@@ -22,17 +22,34 @@ static inline bool place_inside(const struct rf_box *box, const uint64_t *at)
     return true;
 }
 
-/* Steps `at` through a box in row-major order; after the last element, false,
- * with `at` back at the start. */
-static inline bool place_next(const struct rf_box *box, uint64_t *at)
+/* Steps `at` through the first `dims` dimensions of a box in row-major order;
+ * after the last element, false, with `at` back at the start. */
+static inline bool place_next_of(const struct rf_box *box, uint32_t dims,
+                                 uint64_t *at)
 {
-    for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
-        if (++at[d] < box->start[d] + box->extent[d]) {
+    while (dims-- > 0) {
+        if (++at[dims] < box->start[dims] + box->extent[dims]) {
             return true;
         }
-        at[d] = box->start[d];
+        at[dims] = box->start[dims];
     }
     return false;
+}
+
+/* Likewise through all. */
+static inline bool place_next(const struct rf_box *box, uint64_t *at)
+{
+    return place_next_of(box, RF_BOX_DIMS, at);
+}
+
+/* The dimension of a box's rows: the last one with more than one element. */
+static inline uint32_t place_row(const struct rf_box *box)
+{
+    uint32_t row = RF_BOX_DIMS - 1;
+    while (row > 0 && box->extent[row] == 1) {
+        row--;
+    }
+    return row;
 }
 
 /* The address of `at` if the box's first element has address `offset`. */

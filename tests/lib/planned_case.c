@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/pattern.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/lib/places.h"
 #include "tests/lib/ranks.h"
 #include "transport/delta/delta_choice.h"
 #include "transport/delta/delta_codec.h"
@@ -39,76 +40,78 @@ struct process {
     void *state;
 };
 
-/* The expected value of one element of a family on a side: the pattern in the
- * training side's dtype, cast for the other. With an encoding it is that of
- * round 0 but for those that this round changes. */
-static void content(const struct rf_plan *plan, enum rf_side side,
-                    uint32_t family, const uint64_t *index, uint64_t round,
-                    uint8_t out[8])
+/* A row of a piece on a side: elements along one dimension. */
+struct row {
+    enum rf_dtype from, to; /* of the training side and this one */
+    uint64_t seed;          /* of the tensor's pattern */
+    uint64_t at, step;      /* the tensor's element at the start, and on */
+};
+
+static struct row row_at(const struct rf_plan *plan, enum rf_side side,
+                         uint32_t family, uint32_t dim, const uint64_t *index)
 {
     const struct rf_family *of = &plan->model->families[family];
-    enum rf_dtype from = rf_plan_form(plan, RF_TRAIN, family).dtype;
-    enum rf_dtype to = rf_plan_form(plan, side, family).dtype;
-    uint64_t seed = rf_pattern_seed(family, index[0], index[1]), at = 0;
-    uint32_t item = rf_dtype_bytes(from);
+    struct row row = {.from = rf_plan_form(plan, RF_TRAIN, family).dtype,
+                      .to = rf_plan_form(plan, side, family).dtype,
+                      .seed = rf_pattern_seed(family, index[0], index[1]),
+                      .step = 1};
     for (uint32_t d = 0; d < of->ndim; d++) {
-        at = at * of->shape[d] + index[RF_DIM_TENSOR + d];
+        row.at = row.at * of->shape[d] + index[RF_DIM_TENSOR + d];
+        row.step *= RF_DIM_TENSOR + d > dim ? of->shape[d] : 1;
     }
-    if (plan->spec->encoding != RF_ENCODING_DENSE &&
-        rf_mix64(seed + at) % CHANGED != round % CHANGED) {
-        round = 0;
-    }
-    for (uint32_t i = 0; i < item; i++) {
-        out[i] = rf_pattern_byte(seed, round, at * item + i);
-    }
-    if (from == RF_F32 && to == RF_BF16) {
-        uint32_t wide;
-        uint16_t narrow;
-        memcpy(&wide, out, 4);
-        narrow = rf_f32_to_bf16(wide);
-        memcpy(out, &narrow, 2);
-    } else if (from == RF_BF16 && to == RF_F32) {
-        uint16_t narrow;
-        uint32_t wide;
-        memcpy(&narrow, out, 2);
-        wide = (uint32_t)narrow << 16;
-        memcpy(out, &wide, 4);
-    }
+    return row;
 }
 
-/* Visits every element of a piece: writes it, or compares and marks its bytes
- * in `seen`. False at the first difference. */
+/* The expected value of one element: the pattern in the training side's dtype,
+ * cast for the other. With an encoding it is that of round 0 but for those that
+ * this round changes. */
+static void content(const struct rf_plan *plan, const struct row *row,
+                    uint64_t at, uint64_t round, uint8_t out[8])
+{
+    const uint64_t byte = at * rf_dtype_bytes(row->from);
+    uint64_t word;
+    if (plan->spec->encoding != RF_ENCODING_DENSE &&
+        rf_mix64(row->seed + at) % CHANGED != round % CHANGED) {
+        round = 0;
+    }
+    word = rf_pattern_word(row->seed, round, byte / 8) >> byte % 8 * 8;
+    if (row->from == RF_F32 && row->to == RF_BF16) {
+        word = rf_f32_to_bf16((uint32_t)word);
+    } else if (row->from == RF_BF16 && row->to == RF_F32) {
+        word = word << 16 & UINT32_MAX;
+    }
+    memcpy(out, &word, sizeof(word));
+}
+
+/* Visits every element of a piece: writes it, or compares. False at the first
+ * difference. */
 static bool visit(const struct process *process, enum rf_side side,
                   const struct rf_piece *piece, uint64_t round, uint8_t *base,
                   const uint64_t *stride, bool compare)
 {
     const struct rf_plan *plan = process->env.plan;
-    uint32_t item = rf_form_item(rf_plan_form(plan, side, piece->family)), d;
-    uint64_t at[RF_BOX_DIMS] = {0};
+    const uint32_t item = rf_form_item(rf_plan_form(plan, side, piece->family));
+    const uint32_t dim = RF_MAX(place_row(&piece->box), RF_DIM_TENSOR);
+    uint64_t index[RF_BOX_DIMS];
+    memcpy(index, piece->box.start, sizeof(index));
     do {
-        uint64_t index[RF_BOX_DIMS];
-        uint8_t *place = base, wanted[8];
-        for (d = 0; d < RF_BOX_DIMS; d++) {
-            index[d] = piece->box.start[d] + at[d];
-            place += at[d] * stride[d];
-        }
-        content(plan, side, piece->family, index, round, wanted);
-        if (!compare) {
-            memcpy(place, wanted, item);
-        } else if (memcmp(place, wanted, item) != 0) {
-            fprintf(stderr, "rank %u: family %s differs in round %llu\n",
-                    process->rank->rank,
-                    plan->model->families[piece->family].name,
-                    (unsigned long long)round);
-            return false;
-        }
-        for (d = RF_BOX_DIMS; d-- > 0;) {
-            if (++at[d] < piece->box.extent[d]) {
-                break;
+        const struct row row = row_at(plan, side, piece->family, dim, index);
+        uint8_t *place = base + place_address(&piece->box, index, 0, stride);
+        for (uint64_t i = 0; i < piece->box.extent[dim]; i++) {
+            uint8_t wanted[8];
+            content(plan, &row, row.at + i * row.step, round, wanted);
+            if (!compare) {
+                memcpy(place, wanted, item);
+            } else if (memcmp(place, wanted, item) != 0) {
+                fprintf(stderr, "rank %u: family %s differs in round %llu\n",
+                        process->rank->rank,
+                        plan->model->families[piece->family].name,
+                        (unsigned long long)round);
+                return false;
             }
-            at[d] = 0;
+            place += stride[dim];
         }
-    } while (d != UINT32_MAX);
+    } while (place_next_of(&piece->box, dim, index));
     return true;
 }
 
@@ -195,23 +198,16 @@ static bool check_padding(const struct process *process, uint64_t round)
     uint8_t poison = rf_poison_byte(round);
     for (size_t i = 0; i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
-        uint32_t item = rf_form_item(
-                     rf_plan_form(process->env.plan, RF_INFER, piece->family)),
-                 d;
-        uint64_t at[RF_BOX_DIMS] = {0};
+        const uint32_t item = rf_form_item(
+            rf_plan_form(process->env.plan, RF_INFER, piece->family));
+        uint64_t index[RF_BOX_DIMS];
+        memcpy(index, piece->box.start, sizeof(index));
         do {
-            uint8_t *place = (uint8_t *)arena->base + piece->offset;
-            for (d = 0; d < RF_BOX_DIMS; d++) {
-                place += at[d] * piece->stride[d];
-            }
-            memset(place, poison, item);
-            for (d = RF_BOX_DIMS; d-- > 0;) {
-                if (++at[d] < piece->box.extent[d]) {
-                    break;
-                }
-                at[d] = 0;
-            }
-        } while (d != UINT32_MAX);
+            memset((uint8_t *)arena->base + place_address(&piece->box, index,
+                                                          piece->offset,
+                                                          piece->stride),
+                   poison, item);
+        } while (place_next(&piece->box, index));
     }
     for (uint64_t i = 0; i < arena->bytes; i++) {
         if (((const uint8_t *)arena->base)[i] != poison) {

@@ -132,7 +132,7 @@ static size_t draw_run(int row, uint64_t *state, double samples[MOST_SAMPLES])
 
 LOOP_TEST(test_stats_reruns_lie_in_their_interval, RF_ARRAY_SIZE(reruns))
 {
-    const int runs = reruns[_i].count > 0 ? 2000 : 500;
+    const int runs = reruns[_i].count > 0 ? 1500 : 500;
     double low = 0, high = 0, rerun_low = 0, rerun_high = 0, median = 0;
     int in_own = 0, in_rerun = 0;
     uint64_t state = 7;
@@ -305,7 +305,7 @@ LOOP_TEST(test_stats_equal_groups_of_repeats_are_seldom_apart,
           RF_ARRAY_SIZE(groups))
 {
     const double by = 2.78 / 1.96 * sqrt(5.0 / 4);
-    ck_assert_int_le(count_apart(_i, 1000, by), 4);
+    ck_assert_int_le(count_apart(_i, 500, by), 2);
 }
 
 /* Three points on y = 2 + 3 x, one far off; two with nearly the same x say next

@@ -324,7 +324,11 @@ struct streams {
     size_t packed[RANKS], unpacked[RANKS], wired[RANKS][PATHS];
     size_t moved[RANKS][RANKS]; /* [from][to] */
     size_t direct;              /* messages */
-    uint64_t chance;            /* state of chance() */
+    /* Where message_at() goes on; [rank][whether it sends][peer]. */
+    struct {
+        size_t index, step, message;
+    } reached[RANKS][2][RANKS];
+    uint64_t chance; /* state of chance() */
 };
 
 static uint32_t chance(struct streams *streams)
@@ -339,19 +343,29 @@ static uint32_t path_between(uint32_t a, uint32_t b)
     return a % 2 == b % 2 ? 0 : 1;
 }
 
-/* A rank's message number `index` to or from a peer, and its step. */
-static const struct rf_message *message_at(const struct rf_steps *steps,
-                                           bool sending, uint32_t peer,
-                                           size_t index, size_t *step)
+/* A rank's message number `index` to or from a peer, and its step. Of the same
+ * rank and peer no lower number is asked for later. */
+static const struct rf_message *message_at(struct streams *streams,
+                                           uint32_t rank, bool sending,
+                                           uint32_t peer, size_t index,
+                                           size_t *step)
 {
-    for (size_t s = 0; s < steps->n; s++) {
-        const struct rf_step *at = &steps->at[s];
+    const struct rf_steps *steps = &streams->ranks[rank].steps;
+    size_t *s = &streams->reached[rank][sending][peer].step;
+    size_t *m = &streams->reached[rank][sending][peer].message;
+    size_t *passed = &streams->reached[rank][sending][peer].index;
+    for (; *s < steps->n; ++*s, *m = 0) {
+        const struct rf_step *at = &steps->at[*s];
         const struct rf_message *list = sending ? at->sends : at->recvs;
-        for (size_t m = 0; m < (sending ? at->n_sends : at->n_recvs); m++) {
-            if (list[m].peer == peer && index-- == 0) {
-                *step = s;
-                return &list[m];
+        for (; *m < (sending ? at->n_sends : at->n_recvs); ++*m) {
+            if (list[*m].peer != peer) {
+                continue;
             }
+            if (*passed == index) {
+                *step = *s;
+                return &list[*m];
+            }
+            ++*passed;
         }
     }
     return NULL;
@@ -381,9 +395,9 @@ static bool try_message(struct streams *streams, uint32_t from, uint32_t to)
     const uint32_t path = path_between(from, to);
     size_t send_step, recv_step;
     const struct rf_message *sent =
-        message_at(&streams->ranks[from].steps, true, to, index, &send_step);
+        message_at(streams, from, true, to, index, &send_step);
     const struct rf_message *recv =
-        message_at(&streams->ranks[to].steps, false, from, index, &recv_step);
+        message_at(streams, to, false, from, index, &recv_step);
     if (sent == NULL || !on_the_wire(streams, from, path, send_step) ||
         !on_the_wire(streams, to, path, recv_step)) {
         return false;
@@ -408,10 +422,10 @@ static bool try_wire(struct streams *streams, uint32_t rank, uint32_t path)
     for (uint32_t peer = 0; peer < RANKS; peer++) {
         size_t next;
         if (path_between(rank, peer) == path &&
-            ((message_at(steps, true, peer, streams->moved[rank][peer],
+            ((message_at(streams, rank, true, peer, streams->moved[rank][peer],
                          &next) != NULL &&
               next == step) ||
-             (message_at(steps, false, peer, streams->moved[peer][rank],
+             (message_at(streams, rank, false, peer, streams->moved[peer][rank],
                          &next) != NULL &&
               next == step))) {
             return false;

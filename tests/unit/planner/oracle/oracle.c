@@ -55,10 +55,10 @@ struct memory {
 
 static size_t cell_of(const struct memory *memory, uint64_t offset)
 {
-    oracle_assert(offset % memory->item == 0 &&
-                      offset / memory->item < memory->n,
+    const size_t cell = offset / memory->item;
+    oracle_assert(cell * memory->item == offset && cell < memory->n,
                   "offset %llu is not in memory", (unsigned long long)offset);
-    return offset / memory->item;
+    return cell;
 }
 
 /* The id of an element of a family. */
@@ -72,6 +72,18 @@ static uint64_t id_of(const struct oracle *o, uint32_t f, const uint64_t *at)
     return o->base[f] + id;
 }
 
+/* How far the ids of neighbours in a dimension are apart. */
+static uint64_t id_step(const struct oracle *o, uint32_t f, uint32_t dim)
+{
+    const struct rf_family *family = &o->model->families[f];
+    uint64_t step = 1;
+    for (uint32_t d = dim + 1; d < RF_DIM_TENSOR + family->ndim; d++) {
+        step *= d == RF_DIM_EXPERT ? family->n_experts
+                                   : family->shape[d - RF_DIM_TENSOR];
+    }
+    return step;
+}
+
 /* Writes the ids of a rank's pieces to where the pieces say. */
 static void write_pieces(const struct oracle *o,
                          const struct rf_rank_layout *layout,
@@ -79,16 +91,21 @@ static void write_pieces(const struct oracle *o,
 {
     for (size_t i = 0; i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
+        const uint32_t row = place_row(&piece->box);
+        const uint64_t step = id_step(o, piece->family, row);
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, piece->box.start, sizeof(at));
         do {
-            uint64_t offset =
+            const uint64_t offset =
                 place_address(&piece->box, at, piece->offset, piece->stride);
-            size_t cell = cell_of(memory, offset);
-            oracle_assert(memory->cells[cell] == ORACLE_POISON,
-                          "pieces overlap");
-            memory->cells[cell] = id_of(o, piece->family, at);
-        } while (place_next(&piece->box, at));
+            uint64_t id = id_of(o, piece->family, at);
+            for (uint64_t k = 0; k < piece->box.extent[row]; k++, id += step) {
+                size_t cell = cell_of(memory, offset + k * piece->stride[row]);
+                oracle_assert(memory->cells[cell] == ORACLE_POISON,
+                              "pieces overlap");
+                memory->cells[cell] = id;
+            }
+        } while (place_next_of(&piece->box, row, at));
     }
 }
 
@@ -180,23 +197,28 @@ static void play(const struct rf_plan *plan, const struct oracle *o,
     size_t i = 0;
     rf_plan_walk_start(&walk, plan);
     for (; (t = rf_plan_walk_next(&walk)) != NULL; i++) {
+        const uint32_t row = place_row(&t->box);
+        const uint64_t step = id_step(o, t->family, row);
+        const struct memory *from = &train[t->src];
+        struct memory *to = &infer[t->dst];
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, t->box.start, sizeof(at));
         do {
-            const struct memory *from = &train[t->src];
-            struct memory *to = &infer[t->dst];
-            uint64_t source =
+            const uint64_t source =
                 place_address(&t->box, at, t->src_offset, t->src_stride);
-            uint64_t target =
+            const uint64_t target =
                 place_address(&t->box, at, t->dst_offset, t->dst_stride);
-            uint64_t id = from->cells[cell_of(from, source)];
-            size_t cell = cell_of(to, target);
-            oracle_assert(id == id_of(o, t->family, at),
-                          "transfer %zu reads something else", i);
-            oracle_assert(to->cells[cell] == ORACLE_POISON,
-                          "transfer %zu writes an element again", i);
-            to->cells[cell] = id;
-        } while (place_next(&t->box, at));
+            uint64_t id = id_of(o, t->family, at);
+            for (uint64_t k = 0; k < t->box.extent[row]; k++, id += step) {
+                size_t read = cell_of(from, source + k * t->src_stride[row]);
+                size_t written = cell_of(to, target + k * t->dst_stride[row]);
+                oracle_assert(from->cells[read] == id,
+                              "transfer %zu reads something else", i);
+                oracle_assert(to->cells[written] == ORACLE_POISON,
+                              "transfer %zu writes an element again", i);
+                to->cells[written] = id;
+            }
+        } while (place_next_of(&t->box, row, at));
     }
 }
 

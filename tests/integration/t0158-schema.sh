@@ -1,12 +1,10 @@
 #!/bin/bash
-# The JSON Schemas, as jsonschema, a validator by others, understands them. Those
-# of results: t0144.
+# The JSON Schemas, as jsonschema, a validator by others, understands them.
 # limit: 120
 # long
-# shellcheck source=../lib/test.sh
-. "$(dirname "$0")/../lib/test.sh"
+# shellcheck source=../lib/recorded.sh
+. "$(dirname "$0")/../lib/recorded.sh"
 python3 -c 'import jsonschema' 2>/dev/null || skip_all "no python3-jsonschema"
-schema=$RF_TOP/tests/lib/schema
 
 base='{
   "name": "t", "launch": {"method": "local"},
@@ -132,6 +130,14 @@ test_a_changed_plan_does_not_validate() {
 test_other_names_are_refused() {
     coord_exits 2 schema clutser
     expect_text err 'error: no schema "clutser" \(did you mean "cluster"\?\)'
+}
+
+# Devices, and ways around them, are not everywhere.
+test_schemas_of_results_describe_every_field() {
+    local unseen="'(device|device_ms|gpus|copies|over_tcp|unmapped|registration|"
+    unseen+="rdma|network)'" # t0401 has nodes with networks of their own
+    record_everything
+    expect_described "$unseen"
 }
 
 run_tests

@@ -183,7 +183,7 @@ test_an_export_of_fp8_keeps_stacked_experts_and_exceptions() {
 # two ranks and from four, which hold parts of what has one scale.
 test_an_export_of_each_format_is_the_same_from_any_mesh() {
     local format tp
-    make_checkpoint --finite --layers 1 --hidden 256 --intermediate 512 \
+    make_checkpoint --finite --layers 1 --hidden 128 --intermediate 512 \
         --heads 4 --kv-heads 4 --head-dim 128 --vocab 128
     for format in fp8_tensor fp8_block128 fp8_block128_ue8m0 mxfp8 nvfp4; do
         for tp in 1 2 4; do

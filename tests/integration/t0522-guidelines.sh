@@ -156,7 +156,7 @@ test_the_suite_measures_on_the_nodes_of_a_cluster_file() {
     expect_text out "^$(grep -c '^violated' out) of 17 guidelines violated$"
     expect_json_of_all '.repeats | length == 2' results/*/strategies-*.json
     expect_json results/*/one-replica.json \
-        '.cluster.model.megatron.hidden_size == 256'
+        '.cluster.model.megatron.hidden_size == 128'
 }
 
 test_four_slots_leave_out_what_needs_six() {

@@ -12,7 +12,7 @@ record_everything() {
         return
     fi
     jq '. + {model: {megatron: {num_layers: 2, hidden_size: 512,
-            num_attention_heads: 4, vocab_size: 2048}},
+            num_attention_heads: 4, ffn_hidden_size: 512, vocab_size: 512}},
         nodes: [{host: "a", slots: 4}, {host: "b", slots: 4}],
         links: {nic_gbytes_per_s: 1, nodes: {b: {nics_per_node: 2}}},
         scenarios: [
@@ -60,7 +60,8 @@ record_everything() {
                 bytes: 1, links: {copy_gbytes_per_s: 1}}]}]} |
         .sources[].cases[0] += {train_nodes: 1, train: {tp: 2}, infer: {tp: 2},
             model: {megatron: {num_layers: 2, hidden_size: 512,
-                num_attention_heads: 4, vocab_size: 2048}}}' \
+                num_attention_heads: 4, ffn_hidden_size: 512,
+                vocab_size: 512}}}' \
         <<<null >theirs.json
     coord_exits 0 import theirs.json -o imported
     mkdir "$work/runs"

@@ -196,9 +196,9 @@ expect_json_of_all() { # EXPRESSION FILE...
 four_slots='{
   "name": "t", "launch": {"method": "local"},
   "nodes": [{"host": "localhost", "slots": 4}],
-  "model": {"megatron": {"num_layers": 4, "hidden_size": 256,
-    "num_attention_heads": 8, "num_query_groups": 4, "ffn_hidden_size": 512,
-    "vocab_size": 4096, "swiglu": true}}}'
+  "model": {"megatron": {"num_layers": 4, "hidden_size": 128,
+    "num_attention_heads": 8, "num_query_groups": 4, "ffn_hidden_size": 256,
+    "vocab_size": 1024, "swiglu": true}}}'
 
 # A cluster file: the base of this test file ($base, JSON) changed by a jq
 # program, written to cluster.json.

@@ -9,7 +9,9 @@
  * through the receivers' nodes one after another. */
 struct rf_work {
     uint64_t bytes;
-    size_t sources, receivers; /* positions in the pool of holders */
+    /* Positions in the pool of holders. Sources that share their node with all
+     * receivers do not stand beside others. */
+    size_t sources, receivers;
     uint32_t n_sources, n_receivers;
     uint32_t source;     /* chosen, < n_sources */
     uint32_t unit, part; /* caller's data: the unit task and the part of it … */

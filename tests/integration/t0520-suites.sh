@@ -302,7 +302,7 @@ test_an_option_of_the_program_is_shown_its_place() {
 test_engines_move_the_bytes_of_the_format_that_senders_make() {
     suite engines
     expect_exit 0
-    [ "$(wc -w <<<"$planned")" = 37 ] || fail "planned $planned"
+    [ "$(wc -w <<<"$planned")" = 39 ] || fail "planned $planned"
     jq -s '[.[].scenarios[] | {(.scenario.name): .plan.bytes_total}] | add' \
         out >bytes
     for case in rdt-kimi-k2 rdt-qwen3-235b nemo-rl-qwen3-30b \

@@ -313,7 +313,7 @@ check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only
 	@scripts/run-tests $(BUILD) unit replay
 
 .PHONY: check-long
-check-long: test-programs ## documents, studies and scripts for GPUs, to their end
+check-long: test-programs ## documents, schemas, studies, scripts for GPUs
 	@scripts/run-tests $(BUILD) long
 
 # Not part of `make check`: TeX is large.

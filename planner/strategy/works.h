@@ -9,8 +9,8 @@
  * through the receivers' nodes one after another. */
 struct rf_work {
     uint64_t bytes;
-    /* Positions in the pool of holders. Sources that share their node with all
-     * receivers do not stand beside others. */
+    /* Positions in the pool of holders. If a source is on the receivers' node,
+     * only sources of that node are listed. */
     size_t sources, receivers;
     uint32_t n_sources, n_receivers;
     uint32_t source;     /* chosen, < n_sources */

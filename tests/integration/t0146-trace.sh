@@ -59,7 +59,8 @@ test_a_trace_has_the_yardstick_beside_the_refit() {
 }
 
 test_operations_that_repeat_over_ranks_are_named() {
-    cluster '.scenarios[0] += {strategy: "gather_broadcast", serialize: true}'
+    cluster '.scenarios[0] += {strategy: "gather_broadcast", serialize: true,
+        chunk_bytes: 16384}'
     coord_exits 0 cluster.json --trace t.json
     check_trace t.json
     expect_json t.json '[.traceEvents[] |

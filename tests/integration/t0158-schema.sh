@@ -1,6 +1,6 @@
 #!/bin/bash
 # The JSON Schemas, as jsonschema, a validator by others, understands them.
-# limit: 120
+# limit: 240
 # long
 # shellcheck source=../lib/recorded.sh
 . "$(dirname "$0")/../lib/recorded.sh"

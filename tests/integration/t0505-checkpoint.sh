@@ -182,10 +182,15 @@ test_an_export_of_fp8_keeps_stacked_experts_and_exceptions() {
 # Each format from one rank, as the script computes it, and the same bytes from
 # two ranks and from four, which hold parts of what has one scale.
 test_an_export_of_each_format_is_the_same_from_any_mesh() {
-    local format tp
-    make_checkpoint --finite --layers 1 --hidden 128 --intermediate 512 \
-        --heads 4 --kv-heads 4 --head-dim 128 --vocab 128
+    local format tp hidden
     for format in fp8_tensor fp8_block128 fp8_block128_ue8m0 mxfp8 nvfp4; do
+        case $format in
+        fp8_block*) hidden=256 ;; # blocks beside and below each other
+        *) hidden=128 ;;
+        esac
+        rm -rf model
+        make_checkpoint --finite --layers 1 --hidden "$hidden" \
+            --intermediate 512 --heads 4 --kv-heads 4 --head-dim 128 --vocab 128
         for tp in 1 2 4; do
             cluster ".scenarios[0] |= . + {train: {tp: 2}, infer: {tp: $tp,
                 layout: \"vllm\"}, quantize: \"$format\", warmup: 0,

@@ -334,9 +334,11 @@ test_engines_are_refitted_and_verified() {
         -s 'rdt-kimi-k2-*=sender*overlap=true' \
         -s 'rdt-kimi-k2-nvfp4*=true' \
         -s 'nemo-rl-qwen3-30b-*=receiver*=true' \
-        -s 'pools-*' >out 2>err || fail "exit $?: $(cat err)"
+        -s 'pools-*' -s 'load-*' >out 2>err || fail "exit $?: $(cat err)"
     expect_verified "$(result pools-qwen3-30b-bf16)"
     expect_verified "$(result pools-qwen3-30b-formats)"
+    expect_json_of_all '.summary.load.refit_slowdown.median > 0' \
+        results/*/load-*.json
     expect_verified results/*/*-fp8-*.json results/*/*-nvfp4-*.json
     expect_json_of_all '[.iterations[].ranks[] | select(.quantize_ms)]
         | length == 8' results/*/*-fp8-*.json results/*/*-nvfp4-*.json

@@ -84,8 +84,8 @@ static void run_op(struct machine *machine, const struct rf_op *op)
     } while (place_next_of(&op->box, row, at));
 }
 
-/* Does to each element of a rank's pieces, in memory from `base` on, what
- * `element` says, until it says no: the first piece where it did, or NULL. */
+/* Calls `element` for each element of a rank's pieces, in memory from `base`
+ * on. Returns the piece where it first returned false, or NULL. */
 static const struct rf_piece *
 each_element(const struct machine *machine, enum rf_side side, uint32_t rank,
              uint8_t *base,

@@ -114,11 +114,11 @@ static enum rf_status check_cut(const struct rf_quantize_job *job,
                 "quantize %s: rank %" PRIu32 " holds %s %" PRIu64 " to %" PRIu64
                 " of %.200s (%s); shards must end at multiples of %" PRIu64
                 ", the block of one scale, or at the tensor's edge (%" PRIu64
-                "); try a tp that cuts it so, fp8_tensor%s",
+                "); try a tp that cuts it so%s, or fp8_tensor",
                 side->quantize.format->name, job->rank, names[d], start, end,
                 family->name, name_of_side(job),
                 rf_layout_grain(side, family, d), family->shape[d],
-                job->side == RF_TRAIN ? ", or \"at\": \"receiver\"" : "");
+                job->side == RF_TRAIN ? ", \"at\": \"receiver\"" : "");
         }
     }
     if (piece->stride[DIM_COLUMN] != 2 && piece->box.extent[DIM_COLUMN] > 1) {

@@ -476,18 +476,22 @@ static enum rf_status read_quantize(const struct rf_jnode *node, void *out,
     const struct rf_jnode quantize = rf_jnode_get(node, "quantize");
     struct rf_spec *spec = out;
     struct rf_quantize_spec read = {.format = NULL};
+    bool taken = false;
     RF_TRY(rf_quantize_spec_read(&quantize, &read, nodes, err));
-    if (read.format != NULL && spec->n_sides == RF_SIDES &&
-        spec->infer.quantize.format != NULL) {
-        return rf_jnode_fail(&quantize, err,
-                             "stands beside infer.quantize: keep one of them");
-    }
     for (uint32_t i = RF_INFER; i < spec->n_sides; i++) {
         if (!spec->side[i].quantize_given) {
             spec->side[i].quantize = read;
+            taken = true;
         }
     }
-    return RF_OK;
+    return read.format == NULL || taken
+               ? RF_OK
+               : rf_jnode_fail(&quantize, err,
+                               spec->n_sides == RF_SIDES
+                                   ? "stands beside infer.quantize: keep one "
+                                     "of them"
+                                   : "is of no effect: each pool has its own; "
+                                     "leave it out, or out of a pool");
 }
 
 static json_t *write_quantize(const void *in, const struct rf_spec_nodes *nodes)

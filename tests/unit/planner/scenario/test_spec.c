@@ -384,6 +384,9 @@ static const struct {
      "$.quantize.eps"},
     {"'train': {}, 'infer': {'quantize': true}, 'quantize': 'mxfp8'",
      "stands beside infer.quantize"},
+    {"'train': {}, 'infer': [{'quantize': true}, {'quantize': 'mxfp8'}], "
+     "'quantize': {'format': 'nvfp4', 'at': 'sender'}",
+     "$.quantize: is of no effect: each pool has its own"},
     {"'train': {'quantize': true}, 'infer': {}", "belongs to \"infer\""},
     {"'train': {}, 'infer': []", "$.infer: has 0 pools; one refit serves 1"},
     {"'train': {}, 'infer': [{}, {}, {}, {}, {}]", "$.infer: has 5 pools"},

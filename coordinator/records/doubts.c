@@ -447,7 +447,7 @@ char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
         "idle NICs (try other addresses, UCX_NET_DEVICES, NCCL_IB_HCA): ",
         "other traffic on the network, times may be too long: ",
         "TCP sent segments again (full queues? wrong MTU?): ",
-        "load too slow even alone (lower its rate, or raise cores): ",
+        "load of all ranks too slow even alone (lower rate, more cores): ",
         "no GB/s: ",
         "stopped at iterations.max_s: ",
         "imported, measured by others: "};

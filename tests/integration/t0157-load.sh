@@ -67,7 +67,7 @@ test_a_load_that_cannot_reach_its_rate_is_named() {
     coord_exits 0 cluster.json
     expect_json "$(result s)" '.summary.load.asked_gbytes_per_s == 4e6 and
         (.flags | any(. == "weak_load"))'
-    expect_text out '^load too slow even alone .*: s \(.* of 4e\+06 GB/s\)$'
+    expect_text out '^load of all ranks too slow even alone .*: s \(.* of 4e\+06 GB/s\)$'
 }
 
 test_it_needs_no_yardstick() {

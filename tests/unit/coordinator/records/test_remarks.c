@@ -62,8 +62,8 @@ TEST(test_a_load_below_its_rate_is_named_with_both_rates)
                   "weak_load", "summary", "load", "asked_gbytes_per_s", 5.0,
                   "alone_gbytes_per_s", 3.25));
     expect(&remarks, RF_REMARK_WEAK_LOAD,
-           "load too slow even alone (lower its rate, or raise cores): a (3.25 "
-           "of 5 GB/s)");
+           "load of all ranks too slow even alone (lower rate, more cores): a "
+           "(3.25 of 5 GB/s)");
 }
 
 TEST(test_slowed_yardsticks_are_named_with_what_does_more)

@@ -476,15 +476,17 @@ static enum rf_status read_quantize(const struct rf_jnode *node, void *out,
     const struct rf_jnode quantize = rf_jnode_get(node, "quantize");
     struct rf_spec *spec = out;
     struct rf_quantize_spec read = {.format = NULL};
-    bool taken = false;
+    bool taken = false, converts = false;
     RF_TRY(rf_quantize_spec_read(&quantize, &read, nodes, err));
     for (uint32_t i = RF_INFER; i < spec->n_sides; i++) {
+        converts |= spec->side[i].quantize.format != NULL;
         if (!spec->side[i].quantize_given) {
             spec->side[i].quantize = read;
             taken = true;
         }
     }
-    return read.format == NULL || taken
+    /* `false` in every pool undoes a default. */
+    return read.format == NULL || taken || !converts
                ? RF_OK
                : rf_jnode_fail(&quantize, err,
                                spec->n_sides == RF_SIDES

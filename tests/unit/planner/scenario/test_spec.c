@@ -277,6 +277,13 @@ LOOP_TEST(test_spec_round_trips, RF_ARRAY_SIZE(whole))
 }
 
 /* A pool follows its own "quantize", or else that of the scenario. */
+TEST(test_spec_false_undoes_a_default_format)
+{
+    AUTO(rf_spec) *spec = quoted_spec(
+        "'train': {}, 'infer': {'quantize': false}, 'quantize': 'nvfp4'");
+    ck_assert_ptr_null(spec->infer.quantize.format);
+}
+
 TEST(test_spec_reads_pools)
 {
     AUTO(rf_spec) *one = quoted_spec("'train': {}, 'infer': [{'tp': 4}]");

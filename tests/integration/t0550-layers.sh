@@ -42,7 +42,7 @@ planner/model/roles.c <./coordinator/run/run.h> coordinator/run/run.h
 coordinator/run/run.c <libssh/libssh.h> <libssh/libssh\.h>
 worker/content/fill.c <cuda_runtime_api.h> <cuda_runtime_api\.h>
 coordinator/preflight/join.c "transport/control/conn.h" <uv\.h> .*/join\.c -> transport/control/conn\.h -> <uv\.h>\)$
-transport/tcp/datalink_internal.h "transport/net/loop.h" <uv\.h> .*_internal\.h -> transport/net/loop\.h -> <uv\.h>\)$'
+transport/tcp/tcp_carrier.h "transport/net/loop.h" <uv\.h> .*tcp_carrier\.h -> transport/net/loop\.h -> <uv\.h>\)$'
 
 test_what_a_file_must_not_know_is_refused() {
     local file header known

@@ -14,7 +14,7 @@
  * counted, a silent one when its place is needed; a failure of one of our own
  * ends fails the join and closes everything opened. Messages of the handshake
  * are smaller than any socket buffer, so a short write is an error. The sockets
- * themselves are in datalink_socket.c.
+ * themselves are how's.
  */
 #include "transport/tcp/datalink.h"
 
@@ -33,7 +33,6 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/mem.h"
-#include "transport/tcp/datalink_internal.h"
 
 #define MAGIC 0x52464431 /* "RFD1" */
 #define NONCE_BYTES 16
@@ -63,16 +62,30 @@ struct talk {
 
 struct join {
     const struct rf_datalink_how *how;
+    const struct rf_datalink_sockets *sockets;
     int listener;
     struct rf_datalink_end *ends;
     uint32_t n_ends, n_proved;
     struct talk *talks; /* n_ends of ours, then accepted ones */
     uint32_t n_talks;
-    struct datalink_place *places; /* of the nodes we connect to */
+    struct rf_datalink_place *places; /* of the nodes we connect to */
     size_t n_places, cap_places;
     struct pollfd *polls;
     uint32_t turned_away;
 };
+
+static const struct rf_datalink_sockets *
+sockets_of(const struct rf_datalink_how *how)
+{
+    return how->sockets != NULL ? how->sockets : &rf_datalink_tcp;
+}
+
+enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
+                                  const char *address, int *fd, uint16_t *port,
+                                  struct rf_err *err)
+{
+    return sockets_of(how)->listen(how, address, fd, port, err);
+}
 
 /* --- proofs --------------------------------------------------------------- */
 
@@ -164,8 +177,8 @@ static void finish(struct join *join, struct talk *talk)
     join->n_proved++;
 }
 
-static const struct datalink_place *find_place(const struct join *join,
-                                               const char *address)
+static const struct rf_datalink_place *find_place(const struct join *join,
+                                                  const char *address)
 {
     for (size_t i = 0; i < join->n_places; i++) {
         if (strcmp(join->places[i].address, address) == 0) {
@@ -180,7 +193,8 @@ static enum rf_status begin_connect(struct join *join, struct talk *talk,
 {
     const struct rf_datalink_end *end = talk->end;
     talk->stage = CONNECTING;
-    talk->fd = rf_datalink_connect(find_place(join, end->address), end->port);
+    talk->fd =
+        join->sockets->connect(find_place(join, end->address), end->port);
     return talk->fd < 0 ? lost(talk, errno, err) : RF_OK;
 }
 
@@ -357,7 +371,7 @@ static enum rf_status accept_some(struct join *join, struct rf_err *err)
                                       "accept a data connection")
                        : RF_OK;
         }
-        rf_datalink_tune(talk->fd);
+        join->sockets->tune(talk->fd);
         talk->stage = WANTS_HELLO;
         talk->until_ns = rf_now_ns() + STRANGER_NS;
         first = false;
@@ -447,14 +461,14 @@ static enum rf_status find_places(struct join *join, struct rf_err *err)
     enum rf_status status = RF_OK;
     for (uint32_t i = 0; i < join->n_ends && status == RF_OK; i++) {
         const struct rf_datalink_end *end = &join->ends[i];
-        struct datalink_place place;
+        struct rf_datalink_place place;
         if (end->from != join->how->rank ||
             find_place(join, end->address) != NULL) {
             continue;
         }
         status = check_time(join, err);
         RF_THEN(status,
-                rf_datalink_locate(join->how, end->address, &place, err));
+                join->sockets->locate(join->how, end->address, &place, err));
         if (status == RF_OK) {
             RF_PUSH(join->places, join->n_places, join->cap_places, place);
         }
@@ -500,6 +514,7 @@ enum rf_status rf_datalink_join(const struct rf_datalink_how *how, int listener,
                                 struct rf_err *err)
 {
     struct join join = {.how = how,
+                        .sockets = sockets_of(how),
                         .listener = listener,
                         .ends = ends,
                         .n_ends = n_ends,

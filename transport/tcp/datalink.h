@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "transport/method/method.h"
 
@@ -32,13 +33,42 @@ struct rf_datalink_end {
     int fd; /* out: connected, proved, non-blocking; -1 until then */
 };
 
+struct rf_datalink_sockets;
+
 struct rf_datalink_how {
-    const uint8_t *key; /* RF_DATA_KEY_BYTES */
-    uint32_t rank;      /* ours */
+    const struct rf_datalink_sockets *sockets; /* NULL: rf_datalink_tcp */
+    const uint8_t *key;                        /* RF_DATA_KEY_BYTES */
+    uint32_t rank;                             /* ours */
     enum rf_datalink_purpose purpose;
     int64_t deadline_ns;
     const atomic_bool *abort;
 };
+
+/* Where the ranks of a node listen. */
+struct rf_datalink_place {
+    const char *address;        /* a node's */
+    struct sockaddr_storage to; /* without a port */
+    socklen_t size;
+};
+
+/* The sockets under the handshake. On failure nothing stays open. */
+struct rf_datalink_sockets {
+    /* Looks an address up, within how's limits; asked once per address. */
+    enum rf_status (*locate)(const struct rf_datalink_how *how,
+                             const char *address, struct rf_datalink_place *out,
+                             struct rf_err *err);
+    /* A connecting, non-blocking socket; -1 and errno on failure. */
+    int (*connect)(const struct rf_datalink_place *place, uint16_t port);
+    /* A listening, non-blocking socket, and the port, not 0, that the sending
+     * ranks are told. */
+    enum rf_status (*listen)(const struct rf_datalink_how *how,
+                             const char *address, int *fd, uint16_t *port,
+                             struct rf_err *err);
+    /* Sets the options of an accepted socket. */
+    void (*tune)(int fd);
+};
+
+extern const struct rf_datalink_sockets rf_datalink_tcp;
 
 /* The status of a connection that failed with errno `why`, 0: end of stream.
  * RF_ERR_ABORTED if the peer has closed it (and reports its own reason), else

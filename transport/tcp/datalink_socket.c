@@ -1,8 +1,8 @@
 /*
- * The sockets of data connections: addresses, options and listeners. The
- * handshake is in datalink.c. On failure nothing stays open.
+ * The TCP sockets of data connections: addresses, options and listeners. The
+ * handshake is in datalink.c. See datalink.h.
  */
-#include "transport/tcp/datalink_internal.h"
+#include "transport/tcp/datalink.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@
 #include "transport/net/tcp_options.h"
 
 /* No explicit buffer sizes: they would turn off the kernel's tuning. */
-void rf_datalink_tune(int fd)
+static void tune(int fd)
 {
     rf_tcp_options_tune(fd);
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, RF_DATALINK_CONGESTION,
@@ -31,10 +31,10 @@ union address {
     struct sockaddr_storage all;
 };
 
-enum rf_status rf_datalink_locate(const struct rf_datalink_how *how,
-                                  const char *address,
-                                  struct datalink_place *out,
-                                  struct rf_err *err)
+static enum rf_status locate_tcp(const struct rf_datalink_how *how,
+                                 const char *address,
+                                 struct rf_datalink_place *out,
+                                 struct rf_err *err)
 {
     struct addrinfo *info;
     enum rf_status status =
@@ -48,7 +48,7 @@ enum rf_status rf_datalink_locate(const struct rf_datalink_how *how,
     return status;
 }
 
-int rf_datalink_connect(const struct datalink_place *place, uint16_t port)
+static int connect_tcp(const struct rf_datalink_place *place, uint16_t port)
 {
     union address to = {.all = place->to};
     int fd = socket(place->to.ss_family,
@@ -56,7 +56,7 @@ int rf_datalink_connect(const struct datalink_place *place, uint16_t port)
     if (fd < 0) {
         return -1;
     }
-    rf_datalink_tune(fd);
+    tune(fd);
     if (to.any.sa_family == AF_INET6) {
         to.in6.sin6_port = htons(port);
     } else {
@@ -83,9 +83,9 @@ static uint16_t port_of(int fd)
                                                    : address.in.sin_port);
 }
 
-enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
-                                  const char *address, int *fd_out,
-                                  uint16_t *port, struct rf_err *err)
+static enum rf_status listen_tcp(const struct rf_datalink_how *how,
+                                 const char *address, int *fd_out,
+                                 uint16_t *port, struct rf_err *err)
 {
     struct addrinfo *info;
     enum rf_status status =
@@ -96,7 +96,7 @@ enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
     }
     fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0) {
-        rf_datalink_tune(fd);
+        tune(fd);
     }
     if (fd < 0 || bind(fd, info->ai_addr, info->ai_addrlen) != 0 ||
         listen(fd, SOMAXCONN) != 0) {
@@ -113,3 +113,10 @@ enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
     freeaddrinfo(info);
     return status;
 }
+
+const struct rf_datalink_sockets rf_datalink_tcp = {
+    .locate = locate_tcp,
+    .connect = connect_tcp,
+    .listen = listen_tcp,
+    .tune = tune,
+};

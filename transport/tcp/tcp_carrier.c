@@ -114,30 +114,41 @@ static bool needs_listener(const struct rf_tcp_carrier *links)
     return false;
 }
 
-static struct rf_datalink_how how_to_join(const struct rf_method_env *env)
+static struct rf_datalink_how how_to_join(const struct rf_tcp_carrier *links)
 {
-    return (struct rf_datalink_how){.key = env->data_key,
+    const struct rf_method_env *env = links->engine->env;
+    return (struct rf_datalink_how){.sockets = links->sockets,
+                                    .key = env->data_key,
                                     .rank = env->rank,
                                     .purpose = RF_DATALINK_OPS,
                                     .deadline_ns = env->deadline_ns,
                                     .abort = env->abort};
 }
 
+void *rf_tcp_carrier_over(const struct rf_datalink_sockets *sockets)
+{
+    struct rf_tcp_carrier *links = rf_xcalloc(1, sizeof(*links));
+    links->sockets = sockets;
+    links->listener = -1;
+    return links;
+}
+
 static enum rf_status prepare(struct rf_engine *engine, void **carrier,
                               uint16_t *port, struct rf_err *err)
 {
-    struct rf_tcp_carrier *links = rf_xcalloc(1, sizeof(*links));
+    struct rf_tcp_carrier *links =
+        *carrier != NULL ? *carrier : rf_tcp_carrier_over(NULL);
     const struct rf_method_env *env = engine->env;
-    const struct rf_datalink_how how = how_to_join(env);
-    uint32_t node = env->plan->world->ranks[env->rank].node;
+    const uint32_t node = env->plan->world->ranks[env->rank].node;
+    struct rf_datalink_how how;
     links->engine = engine;
-    links->listener = -1;
     *carrier = links;
     /* Needs only the flow's slots, which exist before the ranks have met. */
     find_links(links);
     if (!needs_listener(links)) {
         return RF_OK;
     }
+    how = how_to_join(links);
     return rf_datalink_listen(&how, env->node_addresses[node], &links->listener,
                               port, err);
 }
@@ -186,7 +197,7 @@ static enum rf_status open_links(void *carrier, struct rf_err *err)
     struct rf_tcp_carrier *links = carrier;
     const struct rf_method_env *env = links->engine->env;
     const struct rf_rank *ranks = env->plan->world->ranks;
-    const struct rf_datalink_how how = how_to_join(env);
+    const struct rf_datalink_how how = how_to_join(links);
     enum rf_status status;
     links->ends = rf_xcalloc(links->n_links, sizeof(*links->ends));
     for (uint32_t i = 0; i < links->n_links; i++) {

@@ -90,6 +90,7 @@ struct rf_link {
 };
 
 struct rf_tcp_carrier {
+    const struct rf_datalink_sockets *sockets; /* NULL: rf_datalink_tcp */
     struct rf_engine *engine;
     int listener;
     struct rf_link *links; /* in the order of visits */
@@ -100,6 +101,9 @@ struct rf_tcp_carrier {
 };
 
 extern const struct rf_carrier_ops rf_carrier_links;
+
+/* A policy's `made` for rf_carrier_links over other sockets than TCP's. */
+void *rf_tcp_carrier_over(const struct rf_datalink_sockets *sockets);
 
 /* Moves what it can; *worked if any bytes moved. */
 enum rf_status rf_tcp_send(struct rf_link *link, bool *worked,

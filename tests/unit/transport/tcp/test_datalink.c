@@ -2,9 +2,11 @@
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -127,6 +129,84 @@ TEST(test_both_directions_and_several_of_a_pair_meet)
     assert_ok(b.status, b.err);
     assert_carries(b.ends[0].fd, a.ends[2].fd, "one way");
     assert_congestion(a.ends[0].fd);
+    close_side(&a);
+    close_side(&b);
+}
+
+/* --- sockets other than TCP's: names of this process, without files -------- */
+
+static struct rf_datalink_place unix_place(uint16_t port)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    struct rf_datalink_place place = {.size = sizeof(name)};
+    snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1,
+             "refit test_datalink %d %u", (int)getpid(), (unsigned)port);
+    memcpy(&place.to, &name, sizeof(name));
+    return place;
+}
+
+static enum rf_status unix_locate(const struct rf_datalink_how *how,
+                                  const char *address,
+                                  struct rf_datalink_place *out,
+                                  struct rf_err *err)
+{
+    (void)how;
+    (void)err;
+    out->address = address;
+    return RF_OK;
+}
+
+static int unix_connect(const struct rf_datalink_place *place, uint16_t port)
+{
+    const struct rf_datalink_place to = unix_place(port);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    (void)place;
+    ck_assert_int_eq(connect(fd, (const struct sockaddr *)&to.to, to.size), 0);
+    return fd;
+}
+
+static enum rf_status unix_listen(const struct rf_datalink_how *how,
+                                  const char *address, int *fd, uint16_t *port,
+                                  struct rf_err *err)
+{
+    const struct rf_datalink_place at = unix_place(1);
+    (void)how;
+    (void)address;
+    (void)err;
+    *port = 1;
+    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    ck_assert_int_eq(bind(*fd, (const struct sockaddr *)&at.to, at.size), 0);
+    ck_assert_int_eq(listen(*fd, 4), 0);
+    return RF_OK;
+}
+
+static void unix_tune(int fd)
+{
+    (void)fd;
+}
+
+TEST(test_a_handshake_needs_no_tcp)
+{
+    static const struct rf_datalink_sockets sockets = {
+        .locate = unix_locate,
+        .connect = unix_connect,
+        .listen = unix_listen,
+        .tune = unix_tune,
+    };
+    struct side a = new_side(0, key), b = new_side(1, key);
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof(peer);
+    a.how.sockets = &sockets;
+    b.how.sockets = &sockets;
+    want(&a, 0, 1, listen_on(&b));
+    want(&b, 0, 1, 0);
+    join_both(&a, &b);
+    assert_ok(a.status, a.err);
+    assert_ok(b.status, b.err);
+    ck_assert_int_eq(getpeername(a.ends[0].fd, (struct sockaddr *)&peer, &size),
+                     0);
+    ck_assert_int_eq(peer.ss_family, AF_UNIX);
+    assert_carries(a.ends[0].fd, b.ends[0].fd, "one way");
     close_side(&a);
     close_side(&b);
 }

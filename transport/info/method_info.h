@@ -27,7 +27,7 @@ struct rf_method_info {
     enum rf_memory_kind memory;
     bool crosses_nodes;  /* can move bytes between nodes */
     bool links_by_tcp;   /* and does so by TCP, like link probes */
-    bool sockets_inside; /* also between the ranks of a node */
+    bool sockets_inside; /* bytes between ranks of a node go by sockets */
     bool copies_inside;  /* there ops are copies in mapped memory */
     bool needs_folder;   /* "disk" */
     bool needs_one_nccl; /* the same version on all nodes */

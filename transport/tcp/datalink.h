@@ -64,7 +64,7 @@ struct rf_datalink_sockets {
     enum rf_status (*listen)(const struct rf_datalink_how *how,
                              const char *address, int *fd, uint16_t *port,
                              struct rf_err *err);
-    /* Sets the options of an accepted socket. */
+    /* Sets the options of an accepted socket; the others set their own. */
     void (*tune)(int fd);
 };
 

@@ -96,7 +96,7 @@ static void check_links(uint32_t rank, const struct visited *expected, size_t n)
     const struct rf_flow_how how = {
         .schedule = &lab.schedule, .world = &lab.world, .routes = lab.routes};
     const struct rf_tcp_carrier *links;
-    void *carrier;
+    void *carrier = NULL;
     uint16_t port;
     struct rf_err err;
     init(&lab);

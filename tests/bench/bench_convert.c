@@ -20,6 +20,7 @@
 
 #define COLUMNS UINT64_C(4096)
 #define MAX_ROUNDS 64
+#define PAGE_BYTES 4096
 
 /* Of memcpy; 0: none. */
 static const double goals[RF_QUANTS] = {[RF_FP8_BLOCK128] = 0.8,
@@ -93,7 +94,13 @@ int main(int argc, char **argv)
         x[i] = (uint16_t)((rf_mix64(i) & 0x87FF) | 0x3800);
     }
     rows.src = (const uint8_t *)x;
-    rows.values = rf_xcalloc(n, 2);
+    rows.values = /* as in arenas */
+        aligned_alloc(PAGE_BYTES, rf_align_up(2 * n, PAGE_BYTES));
+    if (rows.values == NULL) {
+        fprintf(stderr, "bench-convert: out of memory\n");
+        return EXIT_FAILURE;
+    }
+    memset(rows.values, 0, 2 * n);
     rows.scales = rf_xcalloc(n / 16 + 1, 4);
     for (int f = 0; f < RF_QUANTS; f++) {
         met &= measure(&rf_quant_formats[f], &rows, rounds);

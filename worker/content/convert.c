@@ -11,6 +11,7 @@
 
 #include "common/fp8.h"
 #include "common/mem.h"
+#include "transport/codec/strided_copy.h"
 #include "worker/content/convert_loops.h"
 
 #define PANEL 8192 /* columns */
@@ -243,16 +244,20 @@ static bool convert_groups(const struct rf_quant_format *format,
 bool rf_convert_run(const struct rf_quant_format *format,
                     const struct rf_convert_rows *rows)
 {
+    bool finite = true;
     switch (format->id) {
     case RF_FP8_TENSOR:
         convert_tensor(format, rows);
-        return true;
+        break;
     case RF_MXFP8:
     case RF_NVFP4:
-        return convert_groups(format, rows);
+        finite = convert_groups(format, rows);
+        break;
     default:
-        return convert_block128(rows, format->id == RF_FP8_BLOCK128_UE8M0);
+        finite = convert_block128(rows, format->id == RF_FP8_BLOCK128_UE8M0);
     }
+    rf_copy_fence();
+    return finite;
 }
 
 float rf_convert_tensor_scale(const struct rf_quant_format *format, float amax)

@@ -36,7 +36,8 @@ struct number {
     uint32_t least, fraction;
 };
 
-static const struct number e4m3 = {121, 3}, e2m1 = {127, 1};
+static const struct number e4m3 = {RF_E4M3_LEAST, RF_E4M3_FRACTION};
+static const struct number e2m1 = {127, 1};
 
 /* Adding 2^(23 - fraction) times a magnitude's power of two rounds it to the
  * bits that a number keeps, to nearest even; the last bits of the sum count
@@ -44,11 +45,10 @@ static const struct number e4m3 = {121, 3}, e2m1 = {127, 1};
  * each. An even number of steps more makes that begin with code 0. */
 ALWAYS_INLINE uint32_t rounder(float magnitude, struct number number)
 {
-    const uint32_t shift = 23 - number.fraction;
     const int32_t least = (int32_t)(number.least << 23);
     const int32_t power = (int32_t)(rf_bits_of_float(magnitude) & 0x7F800000);
-    return (uint32_t)(power > least ? power : least) + (shift << 23) +
-           (1u << shift) - ((number.least + shift) << number.fraction);
+    return (uint32_t)(power > least ? power : least) +
+           RF_ROUNDER(number.least, number.fraction);
 }
 
 /* A magnitude's code; bits from the 20th on mean nothing. */
@@ -139,32 +139,31 @@ ALWAYS_INLINE void e4m3_blocks(const uint8_t *src, uint32_t n, uint32_t width,
 #define GROUP_BYTES (sizeof(bfloat16) * RF_CONVERT_GROUP)
 #define AHEAD_BYTES 2048 /* of what is read, fetched from memory */
 
-/* The largest magnitudes of a group's blocks. */
-ALWAYS_INLINE void scan_group(const uint8_t *src, uint32_t width,
-                              uint32_t *amax)
+ALWAYS_INLINE void fetch_ahead(const uint8_t *src)
 {
     for (uint32_t i = 0; i < GROUP_BYTES; i += 64) {
         /* An address: beyond the end it is no pointer into anything. */
         __builtin_prefetch((const void *)((uintptr_t)src + AHEAD_BYTES + i));
     }
-    amax_blocks(src, RF_CONVERT_GROUP / width, width, amax);
 }
 
 /* Each group is scaled after the next one is scanned, whose largest magnitudes
  * have then left the processor's queue of stores, from which vectors of them
  * cannot be loaded. */
 ALWAYS_INLINE bool mxfp8_groups(const uint8_t *src, uint32_t n, uint8_t *scales,
-                                uint8_t *out)
+                                uint8_t *out, rf_amax_group_fn *scan,
+                                rf_e4m3_fn *scale)
 {
     uint32_t amax[MXFP8_BLOCKS], powers[MXFP8_BLOCKS], most = 0;
     float factors[MXFP8_BLOCKS];
     for (uint32_t g = 0; g <= n; g++) {
         if (g < n) {
-            scan_group(src, RF_CONVERT_STEP, amax);
+            fetch_ahead(src);
+            scan(src, amax);
         }
         if (g > 0) {
-            e4m3_blocks(src - GROUP_BYTES, MXFP8_BLOCKS, RF_CONVERT_STEP,
-                        factors, false, out);
+            scale(src - GROUP_BYTES, MXFP8_BLOCKS, RF_CONVERT_STEP, factors,
+                  out);
             out += RF_CONVERT_GROUP;
         }
         if (g < n) {
@@ -206,7 +205,8 @@ ALWAYS_INLINE void nvfp4_groups(const uint8_t *src, uint32_t n, float encode,
     uint32_t codes[RF_CONVERT_GROUP / 2];
     for (uint32_t g = 0; g <= n; g++) {
         if (g < n) {
-            scan_group(src, NVFP4_BLOCK, amax);
+            fetch_ahead(src);
+            amax_blocks(src, NVFP4_BLOCKS, NVFP4_BLOCK, amax);
         }
         if (g > 0) {
             const uint8_t *from = src - GROUP_BYTES;
@@ -238,18 +238,8 @@ ALWAYS_INLINE void nvfp4_groups(const uint8_t *src, uint32_t n, float encode,
     }
 }
 
-#define LOOPS(name, attribute)                                                 \
-    attribute static void raise_##name(const uint8_t *src, uint32_t n,         \
-                                       uint32_t width,                         \
-                                       struct rf_convert_lanes *lanes)         \
-    {                                                                          \
-        raise_blocks(src, n, width, lanes);                                    \
-    }                                                                          \
-    attribute static void amax_##name(const uint8_t *src, uint32_t n,          \
-                                      uint32_t *amax)                          \
-    {                                                                          \
-        amax_blocks(src, n, RF_CONVERT_STEP, amax);                            \
-    }                                                                          \
+/* The loops that have another form for AVX-512. */
+#define PLAIN(name, attribute)                                                 \
     attribute static void e4m3_##name(const uint8_t *src, uint32_t n,          \
                                       uint32_t width, const float *factors,    \
                                       uint8_t *out)                            \
@@ -262,12 +252,30 @@ ALWAYS_INLINE void nvfp4_groups(const uint8_t *src, uint32_t n, float encode,
     {                                                                          \
         e4m3_blocks(src, n, width, factors, true, out);                        \
     }                                                                          \
+    attribute static void amax_group_##name(const uint8_t *src,                \
+                                            uint32_t *amax)                    \
+    {                                                                          \
+        amax_blocks(src, MXFP8_BLOCKS, RF_CONVERT_STEP, amax);                 \
+    }
+
+#define LOOPS(name, attribute, e4m3, quotient, amax_group)                     \
+    attribute static void raise_##name(const uint8_t *src, uint32_t n,         \
+                                       uint32_t width,                         \
+                                       struct rf_convert_lanes *lanes)         \
+    {                                                                          \
+        raise_blocks(src, n, width, lanes);                                    \
+    }                                                                          \
+    attribute static void amax_##name(const uint8_t *src, uint32_t n,          \
+                                      uint32_t *amax)                          \
+    {                                                                          \
+        amax_blocks(src, n, RF_CONVERT_STEP, amax);                            \
+    }                                                                          \
     attribute static bool mxfp8_##name(const uint8_t *src, uint32_t n,         \
                                        float encode, uint8_t *scales,          \
                                        uint8_t *out)                           \
     {                                                                          \
         (void)encode;                                                          \
-        return mxfp8_groups(src, n, scales, out);                              \
+        return mxfp8_groups(src, n, scales, out, amax_group, e4m3);            \
     }                                                                          \
     attribute static bool nvfp4_##name(const uint8_t *src, uint32_t n,         \
                                        float encode, uint8_t *scales,          \
@@ -276,14 +284,22 @@ ALWAYS_INLINE void nvfp4_groups(const uint8_t *src, uint32_t n, float encode,
         nvfp4_groups(src, n, encode, scales, out);                             \
         return true;                                                           \
     }                                                                          \
-    static const struct rf_convert_loops loops_##name = {                      \
-        raise_##name,    amax_##name,  e4m3_##name,                            \
-        quotient_##name, mxfp8_##name, nvfp4_##name};
+    static const struct rf_convert_loops loops_##name = {raise_##name,         \
+                                                         amax_##name,          \
+                                                         e4m3,                 \
+                                                         quotient,             \
+                                                         mxfp8_##name,         \
+                                                         nvfp4_##name};
 
-LOOPS(all, )
+PLAIN(all, )
+LOOPS(all, , e4m3_all, quotient_all, amax_group_all)
 #if defined(__x86_64__)
-LOOPS(avx2, __attribute__((target("avx2"))))
-LOOPS(avx512, __attribute__((target("avx512f,avx512bw,avx512vl"))))
+#define AVX2 __attribute__((target("avx2")))
+PLAIN(avx2, AVX2)
+LOOPS(avx2, AVX2, e4m3_avx2, quotient_avx2, amax_group_avx2)
+LOOPS(avx512, __attribute__((target("avx512f,avx512bw,avx512vl"))),
+      rf_convert_e4m3_avx512, rf_convert_quotient_avx512,
+      rf_convert_amax_group_avx512)
 
 static bool can_avx512(void)
 {

@@ -29,10 +29,21 @@ struct rf_convert_lanes {
     int16_t most[RF_CONVERT_STEP];
 };
 
+/* Of e4m3: bits after the point, and the least exponent, plus 127, below which
+ * its steps become no finer. */
+#define RF_E4M3_FRACTION 3
+#define RF_E4M3_LEAST 121
+/* What makes a magnitude's power of two round it; see code_of(). */
+#define RF_ROUNDER(least, fraction)                                            \
+    (((23 - (fraction)) << 23) + (1 << (23 - (fraction))) -                    \
+     (((least) + 23 - (fraction)) << (fraction)))
+
 /* e4m3 of the elements times, or over, the factor of each block, which makes
  * them at most 448, but for rounding. */
 typedef void rf_e4m3_fn(const uint8_t *src, uint32_t n, uint32_t width,
                         const float *factors, uint8_t *out);
+/* The largest magnitude of each block of mxfp8 in a group. */
+typedef void rf_amax_group_fn(const uint8_t *src, uint32_t *amax);
 
 /* Columns that these formats convert together. */
 #define RF_CONVERT_GROUP 256u
@@ -58,5 +69,10 @@ struct rf_convert_loops {
 /* Those that this processor can run, from the fastest on; NULL after the
  * last. */
 const struct rf_convert_loops *rf_convert_loops(size_t i);
+
+#if defined(__x86_64__)
+rf_e4m3_fn rf_convert_e4m3_avx512, rf_convert_quotient_avx512;
+rf_amax_group_fn rf_convert_amax_group_avx512;
+#endif
 
 #endif

@@ -252,6 +252,23 @@ bool rf_result_is_ok(const json_t *result)
            rf_result_is_imported(result);
 }
 
+static bool converts_at_sender(const json_t *scenario_or_pool)
+{
+    return strcmp(rf_result_text(scenario_or_pool, "quantize", "at"),
+                  "sender") == 0;
+}
+
+bool rf_result_senders_convert(const json_t *result)
+{
+    const json_t *pools = rf_result_value(result, "scenario", "infer"), *pool;
+    bool convert = converts_at_sender(json_object_get(result, "scenario"));
+    size_t i;
+    json_array_foreach (pools, i, pool) {
+        convert = convert || converts_at_sender(pool);
+    }
+    return convert;
+}
+
 bool rf_result_secret_name(const char *name)
 {
     static const char *const words[] = {"SECRET",     "TOKEN",   "PASSW",

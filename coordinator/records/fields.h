@@ -82,6 +82,10 @@ bool rf_result_is_imported(const json_t *result);
 /* Whether the status is "ok", or the record imported. */
 bool rf_result_is_ok(const json_t *result);
 
+/* Whether senders convert (`quantize`): byte counts, and the bytes and tensors
+ * of `model`, are those of converted weights. */
+bool rf_result_senders_convert(const json_t *result);
+
 /* Whether the name of an environment variable suggests a secret. */
 bool rf_result_secret_name(const char *name);
 

@@ -211,8 +211,15 @@ static void judge_pair(struct rf_comparison *one, bool same_yardsticks,
 /* An older record may lack its model. */
 static bool same_model(const json_t *a, const json_t *b)
 {
+    static const char *const converted[] = {"bytes", "tensors"};
     json_auto_t *x = rf_refit_model(json_object_get(a, "model"));
     json_auto_t *y = rf_refit_model(json_object_get(b, "model"));
+    if (rf_result_senders_convert(a) || rf_result_senders_convert(b)) {
+        for (size_t i = 0; i < RF_ARRAY_SIZE(converted); i++) {
+            json_object_del(x, converted[i]);
+            json_object_del(y, converted[i]);
+        }
+    }
     return x == NULL || y == NULL || json_equal(x, y);
 }
 

@@ -434,6 +434,46 @@ TEST(test_compare_does_not_name_what_bears_on_nothing)
     ck_assert_ptr_null(all.list[0].differs);
 }
 
+/* A result of a model whose senders or receivers convert. */
+static void add_converted(struct rf_result_set *set, const char *scenario,
+                          int parameters, int bytes, int tensors)
+{
+    json_t *result;
+    add(set, "s", "ok", 100, 0.9);
+    result = set->files[set->n - 1].result;
+    json_object_set_new(result, "scenario", json_loads(scenario, 0, NULL));
+    json_object_set_new(result, "model",
+                        json_pack("{s:i, s:i, s:s, s:i}", "parameters",
+                                  parameters, "bytes", bytes, "dtype",
+                                  "bfloat16", "tensors", tensors));
+}
+
+#define AT(end) "{\"quantize\": {\"format\": \"mxfp8\", \"at\": \"" end "\"}}"
+
+/* Where senders convert, bytes and tensors of the model are of what moves. */
+TEST(test_compare_knows_a_model_before_senders_convert_it)
+{
+    static const struct {
+        const char *then, *now;
+        int parameters, bytes;
+        enum rf_change verdict;
+    } cases[] = {
+        {AT("receiver"), AT("sender"), 100, 110, RF_SAME},
+        {AT("sender"), "{}", 100, 110, RF_SAME},
+        {"{\"infer\": [{}, " AT("sender") "]}", "{}", 100, 110, RF_SAME},
+        {AT("receiver"), AT("sender"), 101, 110, RF_OTHER_MODEL},
+        {AT("receiver"), AT("receiver"), 100, 110, RF_OTHER_MODEL}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        add_converted(&reference, cases[i].then, 100, 200, 10);
+        add_converted(&now, cases[i].now, cases[i].parameters, cases[i].bytes,
+                      18);
+        compare();
+        ck_assert_int_eq(all.list[0].verdict, cases[i].verdict);
+        ck_assert_ptr_nonnull(strstr(all.list[0].differs, "model."));
+        forget();
+    }
+}
+
 /* Results of versions before unknown tensors could be replicated. */
 LOOP_TEST(test_compare_takes_absent_keys_for_their_defaults, 2)
 {

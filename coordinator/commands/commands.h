@@ -57,8 +57,8 @@
                  RF_OPT(ALPA) | RF_OPT(ARTIFACT) | RF_OPT(NCCL_TESTS) |        \
                  RF_OPT(STAGE_V2) | RF_OPT(DROP_CONSTANT) | RF_OPT(POOL) |     \
                  RF_OPT(REFERENCE) | RF_OPT(THRESHOLD))                        \
-    X(COMPARE, compare, .operands = {"REFERENCE_DIR NEW_DIR"}, .least = 2,     \
-      .most = 2, .help = "compare two sets of results; find regressions",      \
+    X(COMPARE, compare, .operands = {"REFERENCE NEW"}, .least = 2, .most = 2,  \
+      .help = "compare two sets of results; find regressions",                 \
       .example = "compare baseline results --threshold 20%,memory=10%",        \
       .options =                                                               \
           RF_OPTS_PRINT | RF_OPT(POOL) | RF_OPT(THRESHOLD) | RF_OPT(OUTLIERS)) \

@@ -1,12 +1,13 @@
 /*
- * `refit-coord compare`: compares two result folders (reports/compare.h). The
- * exit code is 1 only for something slower, broken or missing, or an unreadable
+ * `refit-coord compare`: compares two result folders, or two scenarios by their
+ * files (reports/compare.h). The exit code is 1 only for something slower, broken or missing, or an unreadable
  * file, and 2 if nothing can be compared.
  */
 #include "coordinator/commands/compare_cmd.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/json_out.h"
 #include "common/log.h"
@@ -49,9 +50,16 @@ static enum rf_status store_outliers(const struct rf_comparisons *all,
     return status;
 }
 
+static bool is_file(const char *path)
+{
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISREG(file.st_mode);
+}
+
 int rf_compare_command(struct rf_cli *cli)
 {
     const char *old_folder = cli->operands[0], *new_folder = cli->operands[1];
+    const bool files = is_file(old_folder) && is_file(new_folder);
     struct rf_result_set reference = {0}, now = {0};
     struct rf_comparisons all = {0};
     struct rf_err err = {0};
@@ -60,12 +68,17 @@ int rf_compare_command(struct rf_cli *cli)
     if (rf_result_set_add(&reference, old_folder, &err) != RF_OK ||
         rf_result_set_add(&now, new_folder, &err) != RF_OK ||
         pool(cli, &reference, &now, &err) != RF_OK ||
-        rf_compare_check(&reference, old_folder, &now, new_folder, &err) !=
-            RF_OK) {
+        (!files && rf_compare_check(&reference, old_folder, &now, new_folder,
+                                    &err) != RF_OK)) {
         rf_error("%s", err.text);
         goto out;
     }
-    rf_compare(&reference, &now, &cli->thresholds, &all);
+    if (files) {
+        rf_compare_records(reference.files[0].result, now.files[0].result,
+                           &cli->thresholds, &all);
+    } else {
+        rf_compare(&reference, &now, &cli->thresholds, &all);
+    }
     if (cli->outliers == NULL || strcmp(cli->outliers, "-") != 0) {
         rf_compare_print(&all, cli->json);
     }

@@ -279,7 +279,9 @@ enum rf_status rf_compare_check(const struct rf_result_set *reference,
                ? status
                : rf_err_set(err, RF_ERR_CONFIG,
                             "no scenario is in both %s and %s; scenarios are "
-                            "matched by name",
+                            "matched by name; to compare two of different "
+                            "names, give `refit-coord compare` their files, "
+                            "RUN/NAME.json",
                             reference_folder, now_folder);
 }
 
@@ -318,7 +320,11 @@ void rf_compare_records(const json_t *reference, const json_t *now,
                         const struct rf_thresholds *thresholds,
                         struct rf_comparisons *out)
 {
-    char *name = rf_xstrdup(rf_result_text(now, NULL, "name"));
+    const char *old_name = rf_result_text(reference, NULL, "name");
+    const char *new_name = rf_result_text(now, NULL, "name");
+    char *name = strcmp(old_name, new_name) == 0
+                     ? rf_xstrdup(new_name)
+                     : rf_xasprintf("%s -> %s", old_name, new_name);
     rf_text_clean_line(name, strlen(name));
     out->thresholds = *thresholds;
     compare_pair(name, reference, now, out);

@@ -77,7 +77,7 @@ void rf_compare(const struct rf_result_set *reference,
                 const struct rf_thresholds *thresholds,
                 struct rf_comparisons *out);
 
-/* Likewise for two records of one scenario. */
+/* Likewise for two records, whatever their names. */
 void rf_compare_records(const json_t *reference, const json_t *now,
                         const struct rf_thresholds *thresholds,
                         struct rf_comparisons *out);

@@ -96,6 +96,24 @@ test_results_of_other_models_are_not_compared() {
     expect_no_text err 'nothing is comparable'
 }
 
+test_two_scenarios_of_one_run_are_compared_by_their_files() {
+    run_folder run 0.9 100 101 102 99 98 100 101
+    jq '.name = "t" | .iterations[].refit_ms *= 2 |
+        .summary.median_ms *= 2' run/s.json >run/t.json
+    echo '{"scenarios": [{"name": "s"}, {"name": "t"}]}' >run/run.json
+    coord_exits 1 compare run/s.json run/t.json
+    expect_text out '^s -> t +slower .* \+100\.0 %'
+    coord_exits 0 compare run/t.json run/t.json
+    expect_text out '^t +same '
+    mkdir other
+    cp run/run.json run/t.json other
+    rm run/t.json
+    echo '{"scenarios": [{"name": "s"}]}' >run/run.json
+    echo '{"scenarios": [{"name": "t"}]}' >other/run.json
+    coord_exits 2 compare run other
+    expect_text err 'no scenario is in both run and other; .* their files, RUN/NAME\.json$'
+}
+
 test_times_above_ten_seconds_have_no_exponent() {
     run_folder old 0.9 12345 12346 12347 12344 12343 12345 12346
     run_folder new 0.9 12345 12346 12347 12344 12343 12345 12346

@@ -229,7 +229,7 @@ static const struct {
     {{"report", "d", "--nodes", "a"}, "--nodes does not apply to \"report\""},
     {{"compare", "a", "b", "--set", "a=1"}, "--set does not apply"},
     {{"a.json", "--nodes", "a", "--hostfile", "h"}, "remove one"},
-    {{"compare", "d"}, "\"compare\" takes REFERENCE_DIR NEW_DIR"},
+    {{"compare", "d"}, "\"compare\" takes REFERENCE NEW"},
     {{"compare", "a", "b", "--threshold", "-1"}, "threshold"},
     {{"compare", "a", "b", "--threshold", "nan"}, "threshold"},
     {{"compare", "a", "b", "--threshold", "tmie=5%"}, "mean \"time\""},

@@ -221,9 +221,9 @@ bool rf_stats_median_interval(const double *samples, size_t count, double *low,
 void rf_stats_rerun_interval(double median, double low, double high,
                              double *rerun_low, double *rerun_high)
 {
-    const double half = sqrt(2) * RF_MAX(median - low, high - median);
-    *rerun_low = median - half;
-    *rerun_high = median + half;
+    const double factor = pow(RF_MAX(median / low, high / median), sqrt(2));
+    *rerun_low = median / factor;
+    *rerun_high = median * factor;
 }
 
 bool rf_stats_repeats_median_known(const struct rf_stats_repeats *repeats,

@@ -65,14 +65,15 @@ bool rf_stats_repeats_median_interval(const struct rf_stats_repeats *repeats,
 
 /*
  * The range that holds the median of as many new samples in 95 of 100 cases,
- * given the 95 % interval `low` to `high` of this one: the median plus or minus
- * sqrt(2) times the interval's larger half. Both medians vary, so the interval
- * itself holds the next one in only 83 of 100 cases (G. Cumming and R.
- * Maillardet, Confidence Intervals and Replication, Psychological Methods 11,
- * 2006). It takes the larger half because with few samples chance decides which
- * half is larger. In simulations (suite stats) 95 to 98 of 100 lie in the
- * range, and 91 to 94 if sampling ended once rf_stats_median_known(), which
- * sometimes happens by luck.
+ * given the 95 % interval `low` to `high` of this one, all above 0: sqrt(2)
+ * times the interval's larger half on either side of the median, on a
+ * logarithmic scale, since times and their ratios are never below 0. Both
+ * medians vary, so the interval itself holds the next one in only 83 of 100
+ * cases (G. Cumming and R. Maillardet, Confidence Intervals and Replication,
+ * Psychological Methods 11, 2006). It takes the larger half because with few
+ * samples chance decides which half is larger. In simulations (suite stats) 95
+ * to 98 of 100 lie in the range, and 91 to 94 if sampling ended once
+ * rf_stats_median_known(), which sometimes happens by luck.
  */
 void rf_stats_rerun_interval(double median, double low, double high,
                              double *rerun_low, double *rerun_high);

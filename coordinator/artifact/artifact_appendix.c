@@ -293,16 +293,14 @@ static const char *ratio_text(double value, char out[32])
 }
 
 /* "; vs contiguous 1.01 [0.99, 1.03], reruns 0.98 to 1.04". Only ratios of
- * reruns are known: times vary more from start to start. With few samples the
- * range would begin below 0. */
+ * reruns are known: times vary more from start to start. */
 static void put_ratio(FILE *to, const struct rf_median_interval *ratio)
 {
     char a[32], b[32];
     fputs("; vs contiguous ", to);
     put_median(to, ratio, "", ratio_text);
     if (ratio->has_interval) {
-        fprintf(to, ", reruns %s to %s",
-                ratio_text(RF_MAX(ratio->rerun_low, 0.0), a),
+        fprintf(to, ", reruns %s to %s", ratio_text(ratio->rerun_low, a),
                 ratio_text(ratio->rerun_high, b));
     }
 }

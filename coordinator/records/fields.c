@@ -298,7 +298,8 @@ struct rf_median_interval rf_median_interval_of(const json_t *result,
     repeats = rf_result_repeats(&samples);
     out.n_samples = samples.count;
     out.has_interval =
-        rf_stats_repeats_median_interval(&repeats, &out.low, &out.high);
+        rf_stats_repeats_median_interval(&repeats, &out.low, &out.high) &&
+        out.low > 0;
     if (out.has_interval) {
         rf_stats_rerun_interval(out.median, out.low, out.high, &out.rerun_low,
                                 &out.rerun_high);

@@ -91,7 +91,8 @@ static json_t *ratios_json(const json_t *record, const char *key)
     json_t *out = json_object();
     struct rf_stats stats;
     double low, high, rerun_low, rerun_high;
-    bool known = rf_stats_repeats_median_interval(&repeats, &low, &high);
+    const bool known =
+        rf_stats_repeats_median_interval(&repeats, &low, &high) && low > 0;
     rf_stats_repeats_compute(&repeats, &stats);
     if (known) {
         rf_stats_rerun_interval(stats.median, low, high, &rerun_low,

@@ -111,7 +111,7 @@ static const struct {
     {uniform, 0.01, 5}, {normal, 0.01, 5},  {skewed, 0.01, 5},
     {normal, 0.01, 9},  {skewed, 0.01, 9},  {uniform, 0.01, 15},
     {normal, 0.01, 15}, {skewed, 0.01, 15}, {normal, 0.02, 0},
-    {normal, 0.03, 0},  {skewed, 0.03, 0},
+    {normal, 0.03, 0},  {skewed, 0.03, 0},  {skewed, 0.2, 5},
 };
 
 #define MOST_SAMPLES 101
@@ -150,17 +150,20 @@ LOOP_TEST(test_stats_reruns_lie_in_their_interval, RF_ARRAY_SIZE(reruns))
     ck_assert_int_le(in_rerun, 98 * runs / 100);
 }
 
-/* The larger half counts, also of an interval that does not have its median. */
+/* On a logarithmic scale. The larger half counts, also of an interval that does
+ * not have its median. */
 TEST(test_stats_reruns_lie_as_far_off_on_either_side)
 {
     static const struct {
-        double low, high, half;
-    } cases[] = {{9, 13, 3}, {7, 11, 3}, {11, 12, 2}, {8, 9, 2}, {10, 10, 0}};
+        double low, high, factor;
+    } cases[] = {{8, 15, 1.5}, {5, 15, 2},  {11, 20, 2},
+                 {5, 8, 2},    {10, 10, 1}, {1, 90, 10}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const double factor = pow(cases[i].factor, sqrt(2));
         double low = 0, high = 0;
         rf_stats_rerun_interval(10, cases[i].low, cases[i].high, &low, &high);
-        ck_assert_double_eq_tol(low, 10 - cases[i].half * sqrt(2), 1e-12);
-        ck_assert_double_eq_tol(high, 10 + cases[i].half * sqrt(2), 1e-12);
+        ck_assert_double_eq_tol(low, 10 / factor, 1e-12);
+        ck_assert_double_eq_tol(high, 10 * factor, 1e-9);
     }
 }
 

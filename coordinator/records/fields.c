@@ -25,10 +25,12 @@
     {                                                                          \
         object, key, RF_RESULT_##kind, column, head, drop, false, false        \
     }
-#define RARE(object, key, kind, column, head)                                  \
+#define RARE_SHOWN(object, key, kind, column, head, drop)                      \
     {                                                                          \
-        object, key, RF_RESULT_##kind, column, head, 0, false, true            \
+        object, key, RF_RESULT_##kind, column, head, drop, false, true         \
     }
+#define RARE(object, key, kind, column, head)                                  \
+    RARE_SHOWN(object, key, kind, column, head, 0)
 #define VARIES(object, key, kind)                                              \
     {                                                                          \
         object, key, RF_RESULT_##kind, NULL, NULL, 0, true, false              \
@@ -37,7 +39,9 @@
 /* Of one of several pools. */
 #define POOL(n)                                                                \
     RARE("summary.pools." n, "median_ms", MS, "infer" n "_ms",                 \
-         ">infer[" n "] ms")
+         ">infer[" n "] ms"),                                                  \
+        RARE("summary.pools." n, "quantize_ms", MS, "infer" n "_quantize_ms",  \
+             ">infer[" n "] convert ms")
 
 _Static_assert(RF_POOLS_MAX == 4, "there is a column for each pool");
 const struct rf_result_field rf_result_fields[] = {
@@ -84,10 +88,10 @@ const struct rf_result_field rf_result_fields[] = {
          NULL),
     RARE("summary.load.refit_slowdown", "high", RATIO, "refit_slowdown_high",
          NULL),
-    RARE("summary.load", "gbytes_per_s", GBYTES_PER_S, "load_gbytes_per_s",
-         NULL),
-    RARE("summary.load", "alone_gbytes_per_s", GBYTES_PER_S,
-         "load_alone_gbytes_per_s", NULL),
+    RARE_SHOWN("summary.load", "gbytes_per_s", GBYTES_PER_S,
+               "load_gbytes_per_s", ">load GB/s", 13),
+    RARE_SHOWN("summary.load", "alone_gbytes_per_s", GBYTES_PER_S,
+               "load_alone_gbytes_per_s", ">load alone GB/s", 12),
     RARE("summary.load.load_slowdown", "median", RATIO, "load_slowdown",
          ">load slowdown"),
     RARE("summary.load.load_slowdown", "low", RATIO, "load_slowdown_low", NULL),

@@ -54,7 +54,7 @@ test_a_refit_is_measured_without_and_under_load() {
         expect_json "$file" '[.iterations[].ranks[] | has("load_bytes")] |
             any | not'
     done
-    expect_text out 'refit slowdown +load slowdown'
+    expect_text out 'refit slowdown +load GB/s +load alone GB/s +load slowdown'
     [ "$(csv_column results/*/summary.csv load_slowdown | wc -w)" = 3 ] ||
         fail "no load_slowdown in the CSV"
 }

@@ -94,6 +94,27 @@ TEST(test_report_shows_conversions_where_there_are_any)
     assert_says(text, "       12.25    3.500  ");
 }
 
+TEST(test_report_shows_each_pools_conversion_and_the_loads_rates)
+{
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_auto_t *result = result_record("x", "ok", 20, 1.1);
+    json_t *summary = json_object_get(result, "summary");
+    AUTO_FREE char *text;
+    json_object_set_new(summary, "pools",
+                        json_pack("[{s:f}, {s:f, s:f}]", "median_ms", 11.5,
+                                  "median_ms", 12.5, "quantize_ms", 2.25));
+    json_object_set_new(summary, "load",
+                        json_pack("{s:f, s:f}", "gbytes_per_s", 4.5,
+                                  "alone_gbytes_per_s", 9.25));
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
+    rf_report_table_end(table, RF_REPORT_TABLE);
+    text = rf_table_text(table, RF_REPORT_TABLE);
+    assert_says(text, "  infer[0] ms  infer[1] ms  infer[1] convert ms  ");
+    assert_says(text, "        11.50        12.50                2.250  ");
+    assert_says(text, "  load GB/s  load alone GB/s  ");
+    assert_says(text, "      4.500            9.250  ");
+}
+
 static json_t *with_ratio(double ratio)
 {
     json_t *result = result_record("x", "ok", 20, 0.66);

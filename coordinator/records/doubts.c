@@ -213,6 +213,50 @@ static char *weak_load(const json_t *record)
                : NULL;
 }
 
+/* "refit slowdown 0.51 [0.48, 0.60]": the slowdowns whose intervals end below 1
+ * by more than noise; NULL: none. Caller frees. */
+static char *sped_up(const json_t *record)
+{
+    static const char *const slowdowns[][2] = {
+        {"summary.load.refit_slowdown", "refit slowdown"},
+        {"summary.load.load_slowdown", "load slowdown"}};
+    char *list = NULL;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(slowdowns); i++) {
+        const char *of = slowdowns[i][0];
+        double median, low, high;
+        if (rf_result_number(record, of, "median", &median) &&
+            rf_result_number(record, of, "low", &low) &&
+            rf_result_number(record, of, "high", &high) &&
+            high < 1 - RF_STATS_MATTERS / 100) {
+            rf_text_add(&list, ", ", "%s %.2f [%.2f, %.2f]", slowdowns[i][1],
+                        median, low, high);
+        }
+    }
+    return list;
+}
+
+/* How long refits under load and the load beside them took, if the load's time
+ * without the refit matters. With m the measured slowdown and e the share of
+ * that time, in which the load runs as alone, the slowdown beside the refit is
+ * s with 1 / m = (1 - e) / s + e, so m is below s by e (m - 1) / (1 - e) of s.
+ * From e = 1/2 on little of m is of the refit. NULL: it does not. Caller
+ * frees. */
+static char *short_refits(const json_t *record)
+{
+    double refit_ms, load_ms, slowdown, rest_ms;
+    if (!rf_result_number(record, "summary.load", "median_ms", &refit_ms) ||
+        !rf_result_number(record, "summary.load", "load_ms", &load_ms) ||
+        !rf_result_number(record, "summary.load.load_slowdown", "median",
+                          &slowdown)) {
+        return NULL;
+    }
+    rest_ms = load_ms - refit_ms;
+    return rest_ms >= refit_ms ||
+                   rest_ms * (slowdown - 1) >= refit_ms * RF_STATS_MATTERS / 100
+               ? rf_xasprintf("%.3g of %.3g ms", refit_ms, load_ms)
+               : NULL;
+}
+
 /* What the network's counters and the load's cast doubt on, over all repeats
  * together. */
 static const struct {
@@ -222,7 +266,9 @@ static const struct {
 } counted[] = {{"idle_nics", RF_REMARK_IDLE_NICS, rf_network_idle},
                {"other_traffic", RF_REMARK_OTHER_TRAFFIC, rf_network_extra},
                {"retransmits", RF_REMARK_RETRANSMITS, rf_network_repeated},
-               {"weak_load", RF_REMARK_WEAK_LOAD, weak_load}};
+               {"weak_load", RF_REMARK_WEAK_LOAD, weak_load},
+               {"sped_up", RF_REMARK_SPED_UP, sped_up},
+               {"short_refits", RF_REMARK_SHORT_REFITS, short_refits}};
 
 static void add_counted(json_t *flags, const json_t *record)
 {
@@ -448,6 +494,8 @@ char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
         "other traffic on the network, times may be too long: ",
         "TCP sent segments again (full queues? wrong MTU?): ",
         "load of all ranks too slow even alone (lower rate, more cores): ",
+        "faster together than apart (idle cores slow or asleep? other load?): ",
+        "load slowdown says too little, its load outlasts refits: ",
         "no GB/s: ",
         "stopped at iterations.max_s: ",
         "imported, measured by others: "};

@@ -137,8 +137,53 @@ static json_t *asked_json(const json_t *record)
                : NULL;
 }
 
+/* Consecutive ranks. */
+struct rank_range {
+    size_t first, n;
+};
+
+static const struct rank_range all_ranks = {0, SIZE_MAX};
+
+/* The median over iterations of the longest time of any of these ranks, in
+ * `list`, "ranks" or "loaded_ranks"; NULL: none. */
+static json_t *longest_in(const json_t *record, const char *list,
+                          struct rank_range of, const char *key)
+{
+    const json_t *iterations = json_object_get(record, "iterations"), *one;
+    double *longest =
+        rf_xcalloc(json_array_size(iterations) + 1, sizeof(*longest));
+    double ms, most;
+    json_t *out;
+    size_t i, n = 0;
+    json_array_foreach (iterations, i, one) {
+        const json_t *ranks = json_object_get(one, list);
+        most = -1;
+        for (size_t r = of.first; r - of.first < of.n &&
+                                  rf_iteration_ranks_value(ranks, r, "ms", &ms);
+             r++) {
+            if (rf_iteration_ranks_value(ranks, r, key, &ms)) {
+                most = RF_MAX(most, ms);
+            }
+        }
+        if (most >= 0) {
+            longest[n++] = most;
+        }
+    }
+    out = n > 0 ? json_real(rf_stats_median(longest, n)) : NULL;
+    free(longest);
+    return out;
+}
+
+static json_t *longest_json(const json_t *record, struct rank_range of,
+                            const char *key)
+{
+    return longest_in(record, "ranks", of, key);
+}
+
 #define LOAD(M)                                                                \
     M(NUMBER, median_ms, REQUIRED, median_json(record, "loaded_ms"))           \
+    M(NUMBER, load_ms, REQUIRED,                                               \
+      longest_in(record, "loaded_ranks", all_ranks, "load_ms"))                \
     M(NUMBER, gbytes_per_s, REQUIRED,                                          \
       median_json(record, "load_gbytes_per_s"))                                \
     M(NUMBER, alone_gbytes_per_s, REQUIRED,                                    \
@@ -405,43 +450,6 @@ static json_t *resyncs_json(const json_t *record)
     }
     rf_result_samples_free(&found);
     return sum > 0 ? json_integer((json_int_t)sum) : NULL;
-}
-
-/* Consecutive ranks. */
-struct rank_range {
-    size_t first, n;
-};
-
-static const struct rank_range all_ranks = {0, SIZE_MAX};
-
-/* The median over iterations of the longest time of any of these ranks; NULL:
- * none. */
-static json_t *longest_json(const json_t *record, struct rank_range of,
-                            const char *key)
-{
-    const json_t *iterations = json_object_get(record, "iterations"), *one;
-    double *longest =
-        rf_xcalloc(json_array_size(iterations) + 1, sizeof(*longest));
-    double ms, most;
-    json_t *out;
-    size_t i, n = 0;
-    json_array_foreach (iterations, i, one) {
-        const json_t *ranks = json_object_get(one, "ranks");
-        most = -1;
-        for (size_t r = of.first; r - of.first < of.n &&
-                                  rf_iteration_ranks_value(ranks, r, "ms", &ms);
-             r++) {
-            if (rf_iteration_ranks_value(ranks, r, key, &ms)) {
-                most = RF_MAX(most, ms);
-            }
-        }
-        if (most >= 0) {
-            longest[n++] = most;
-        }
-    }
-    out = n > 0 ? json_real(rf_stats_median(longest, n)) : NULL;
-    free(longest);
-    return out;
 }
 
 /* Format and end, as tables have them; of several pools one after another. */

@@ -33,6 +33,8 @@ expect_effects() { # RESULT
             | fabs) < 1e-6 and
         ((.load_slowdown.median / ($all | map(.load_slowdown) | median) - 1)
             | fabs) < 1e-6 and
+        ((.load_ms / ($all | map([.loaded_ranks[].load_ms // 0] | max) |
+            median) - 1) | fabs) < 1e-6 and
         ((.alone_gbytes_per_s /
             ($all | map(.load_alone_gbytes_per_s) | median) - 1)
             | fabs) < 1e-6'

@@ -175,6 +175,57 @@ TEST(test_flags_have_a_load_below_its_rate)
     }
 }
 
+/* A record of refits under load: `of_load` are members of summary.load. */
+static json_t *with_load(const char *of_load)
+{
+    json_t *record = record_of(calm, 0, 2);
+    json_object_set_new(
+        record, "summary",
+        json_pack("{s:o}", "load", json_loads(of_load, 0, NULL)));
+    return record;
+}
+
+#define SLOWDOWN(of, low, high)                                                \
+    "{\"" of "_slowdown\": {\"median\": " low ", \"low\": " low                \
+    ", \"high\": " high "}}"
+
+TEST(test_flags_have_slowdowns_below_1_by_more_than_noise)
+{
+    static const char *const slow[] = {SLOWDOWN("refit", "0.7", "0.96"),
+                                       SLOWDOWN("load", "0.7", "0.96"),
+                                       "{\"load_slowdown\": {\"median\": 0.5, "
+                                       "\"low\": null, \"high\": null}}"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(slow); i++) {
+        ck_assert_str_eq(flags_of(with_load(slow[i])), "");
+    }
+    ck_assert_str_eq(flags_of(with_load(SLOWDOWN("refit", "0.7", "0.94"))),
+                     "sped_up ");
+    ck_assert_str_eq(flags_of(with_load(SLOWDOWN("load", "0.7", "0.94"))),
+                     "sped_up ");
+}
+
+/* The load's 4 or 6 ms without the refit hide 5 % of a slowdown of 2.2 or 2. */
+TEST(test_flags_have_refits_too_short_beside_the_load)
+{
+    static const struct {
+        double ms, load_ms, slowdown;
+        const char *flags;
+    } cases[] = {{100, 104, 2.2, ""},
+                 {100, 106, 2.0, "short_refits "},
+                 {100, 199, 1.0, ""},
+                 {100, 201, 1.0, "short_refits "},
+                 {100, 99, 9.0, ""}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        json_t *record = record_of(calm, 0, 2);
+        json_object_set_new(record, "summary",
+                            json_pack("{s:{s:f, s:f, s:{s:f}}}", "load",
+                                      "median_ms", cases[i].ms, "load_ms",
+                                      cases[i].load_ms, "load_slowdown",
+                                      "median", cases[i].slowdown));
+        ck_assert_str_eq(flags_of(record), cases[i].flags);
+    }
+}
+
 TEST(test_flags_have_what_the_network_counted)
 {
     ck_assert_str_eq(flags_of(with_network(100000000, NULL, 0, 0)), "");

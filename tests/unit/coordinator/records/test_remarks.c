@@ -66,6 +66,25 @@ TEST(test_a_load_below_its_rate_is_named_with_both_rates)
            "(3.25 of 5 GB/s)");
 }
 
+TEST(test_figures_of_the_load_that_cannot_be_are_named)
+{
+    AUTO(rf_remarks) remarks = {.n_records = 0};
+    add(&remarks,
+        json_pack("{s:s, s:[s], s:{s:{s:{s:f, s:f, s:f}}}}", "name", "a",
+                  "flags", "sped_up", "summary", "load", "refit_slowdown",
+                  "median", 0.51, "low", 0.48, "high", 0.6));
+    add(&remarks,
+        json_pack("{s:s, s:[s], s:{s:{s:f, s:f, s:{s:f}}}}", "name", "b",
+                  "flags", "short_refits", "summary", "load", "median_ms", 1.25,
+                  "load_ms", 4.5, "load_slowdown", "median", 1.5));
+    expect(&remarks, RF_REMARK_SPED_UP,
+           "faster together than apart (idle cores slow or asleep? other "
+           "load?): a (refit slowdown 0.51 [0.48, 0.60])");
+    expect(&remarks, RF_REMARK_SHORT_REFITS,
+           "load slowdown says too little, its load outlasts refits: b (1.25 "
+           "of 4.5 ms)");
+}
+
 TEST(test_slowed_yardsticks_are_named_with_what_does_more)
 {
     AUTO(rf_remarks) remarks = {.n_records = 0};

@@ -403,6 +403,16 @@ static char *slow_yardsticks(const json_t *record)
                             : reason_elsewhere(record, "unknown resource");
 }
 
+/* The format and end of a conversion before bytes move; NULL: none. Caller
+ * frees. */
+static char *converted(const json_t *record)
+{
+    const json_t *name = rf_result_value(record, "summary.conversion", "name");
+    return rf_result_senders_convert(record)
+               ? rf_xstrdup_or_null(json_string_value(name))
+               : NULL;
+}
+
 /* Why there is no GB/s; NULL: there may be. Caller frees. */
 static char *zero_copy(const json_t *record)
 {
@@ -478,6 +488,7 @@ void rf_remarks_add(struct rf_remarks *remarks, const char *run,
                  counted[i].reason(record));
         }
     }
+    note(&remarks->of[RF_REMARK_CONVERTED], run, record, converted(record));
     note(&remarks->of[RF_REMARK_ZERO_COPY], run, record, zero_copy(record));
     note(&remarks->of[RF_REMARK_OUT_OF_TIME], run, record, out_of_time(record));
     note(&remarks->of[RF_REMARK_IMPORTED], run, record, imported(record));
@@ -496,6 +507,7 @@ char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
         "load of all ranks too slow even alone (lower rate, more cores): ",
         "faster together than apart (idle cores slow or asleep? other load?): ",
         "load slowdown says too little, its load outlasts refits: ",
+        "bytes and GB/s are of converted weights (compare median ms): ",
         "no GB/s: ",
         "stopped at iterations.max_s: ",
         "imported, measured by others: "};

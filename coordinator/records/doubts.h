@@ -34,6 +34,7 @@ enum rf_remark {
     RF_REMARK_WEAK_LOAD,
     RF_REMARK_SPED_UP,
     RF_REMARK_SHORT_REFITS,
+    RF_REMARK_CONVERTED,
     RF_REMARK_ZERO_COPY,
     RF_REMARK_OUT_OF_TIME,
     RF_REMARK_IMPORTED,
@@ -59,7 +60,7 @@ struct rf_remarks {
 /* Adds a record's remarks: unstable and why; yardsticks slowed but not refits;
  * pairs of ranks for which UCX has only TCP; no room for weights in shared
  * memory; idle NICs; other traffic; repeated segments; a load below its rate,
- * one that speeds up, one that outlasts its refits;
+ * one that speeds up, one that outlasts its refits; GB/s of converted weights;
  * no GB/s; iterations ended by max_s; imported, with the window of its times.
  * `run`: the record's run if there are several, else NULL. */
 void rf_remarks_add(struct rf_remarks *remarks, const char *run,

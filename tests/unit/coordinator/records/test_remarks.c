@@ -85,6 +85,21 @@ TEST(test_figures_of_the_load_that_cannot_be_are_named)
            "of 4.5 ms)");
 }
 
+TEST(test_rates_of_converted_weights_are_named)
+{
+    AUTO(rf_remarks) remarks = {.n_records = 0};
+    static const char *const ends[] = {"receiver", "sender"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(ends); i++) {
+        add(&remarks,
+            json_pack("{s:s, s:{s:{s:s}}, s:{s:{s:s}}}", "name", ends[i],
+                      "scenario", "quantize", "at", ends[i], "summary",
+                      "conversion", "name", "mxfp8@sender"));
+    }
+    expect(&remarks, RF_REMARK_CONVERTED,
+           "bytes and GB/s are of converted weights (compare median ms): "
+           "sender (mxfp8@sender)");
+}
+
 TEST(test_slowed_yardsticks_are_named_with_what_does_more)
 {
     AUTO(rf_remarks) remarks = {.n_records = 0};

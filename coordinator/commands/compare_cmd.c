@@ -1,7 +1,7 @@
 /*
  * `refit-coord compare`: compares two result folders, or two scenarios by their
- * files (reports/compare.h). The exit code is 1 only for something slower, broken or missing, or an unreadable
- * file, and 2 if nothing can be compared.
+ * files (reports/compare.h). The exit code is 1 only for something slower,
+ * broken or missing, or an unreadable file, and 2 if nothing can be compared.
  */
 #include "coordinator/commands/compare_cmd.h"
 

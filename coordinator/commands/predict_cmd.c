@@ -15,6 +15,7 @@
 #include "coordinator/commands/load.h"
 #include "coordinator/predict/demo.h"
 #include "coordinator/predict/predict.h"
+#include "coordinator/records/fields.h"
 #include "coordinator/scenario/scenario.h"
 #include "coordinator/scenario/scenario_set.h"
 #include "planner/model/model_json.h"
@@ -105,6 +106,36 @@ static bool note_row(const struct predict_context *context, size_t index,
     return fresh;
 }
 
+/* Simulates what a result measured with the figures that it ran on, or says why
+ * not. Imported results, whose links nobody knows, calibrate nothing. */
+static enum rf_status predict_own(const struct predict_context *context,
+                                  const struct rf_predict_input *input,
+                                  struct rf_predict_row *row,
+                                  struct rf_err *err)
+{
+    const struct rf_result_file *file = row->measured.from;
+    struct rf_predict_input own = *input;
+    enum rf_status status = RF_OK;
+    if (file == NULL || row->gap != NULL) {
+        return RF_OK;
+    }
+    if (rf_result_is_imported(file->result)) {
+        row->own = row->p;
+        return RF_OK;
+    }
+    if (rf_predict_own_links(&context->measured, file, input->scenario,
+                             row->method, &input->links, &own.links)) {
+        status = predict(context, &own, &row->own, err);
+    } else {
+        row->measured.why = rf_xasprintf(
+            "calibrates nothing: scenario %s of run %s does not say the rate "
+            "of its links; run it again with yardsticks",
+            file->name, file->run);
+    }
+    rf_capacities_free(&own.links);
+    return status;
+}
+
 static enum rf_status add_row(struct predict_context *context,
                               const struct rf_predict_input *input,
                               struct rf_err *err)
@@ -134,6 +165,7 @@ static enum rf_status add_row(struct predict_context *context,
                         input->scenario, input->method, model, context->reasons,
                         &row.measured);
     json_decref(model);
+    RF_TRY(predict_own(context, input, &row, err));
     RF_PUSH(context->rows.rows, context->rows.n, context->rows.capacity, row);
     return RF_OK;
 }
@@ -286,6 +318,7 @@ static void print_out(const struct rf_cli *cli, struct predict_context *context)
     for (int k = 0; k < RF_MEMORY_KINDS; k++) {
         context->rows.n_unsettled += context->measured.speeds[k].n_unsettled;
     }
+    rf_predict_warn(&context->rows);
     for (size_t i = 0; i < context->rows.n; i++) {
         rf_predict_step(timeline, &context->rows.rows[i].p);
     }

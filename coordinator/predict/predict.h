@@ -5,6 +5,7 @@
  * predict_probes.c     records of results, and figures from their probes
  * predict_speeds.c     which results count
  * predict_results.c    figures from result folders and "links"
+ * predict_own.c        those that one result ran on
  * predict_measured.c   measured times
  * predict_calibrate.c  calibration by these
  * predict_crossover.c  where dense becomes faster than an encoding
@@ -30,7 +31,8 @@ struct rf_prediction {
     double ms;               /* simulated and calibrated */
     double fixed_ms, factor; /* of the calibration; 0 and 1 without */
     size_t n_results;        /* used for it */
-    double others_ms;        /* from all results except the row's own */
+    double others_ms;        /* measured row: with its result's own figures,
+                                from all other results */
     double step_s;           /* the whole timeline */
     double share;            /* of the step, taken by refits */
 };
@@ -197,6 +199,28 @@ void rf_predict_results_links(const struct rf_predict_results *results,
                               const struct rf_method_info *info,
                               struct rf_capacities *links);
 
+/* Sets the rates of conversions to a scenario's format, if it has a single
+ * one. */
+void rf_predict_results_conversions(const struct rf_predict_results *results,
+                                    const struct rf_scenario *scenario,
+                                    const struct rf_method_info *info,
+                                    struct rf_capacities *links);
+
+/*
+ * Initialises `own` with the figures that one result of the scenario ran on;
+ * `links` are those of the prediction. Nodes: what the results measured. Links
+ * between nodes: the result's own probes or, of other methods than TCP's and
+ * beside nominal figures, "links" of its own file, or its yardsticks. What none
+ * of these says is as in `links`, except links between nodes: false, if the
+ * schedule uses some and nothing says their rate.
+ */
+bool rf_predict_own_links(const struct rf_predict_results *results,
+                          const struct rf_result_file *file,
+                          const struct rf_scenario *scenario,
+                          const struct rf_method_info *info,
+                          const struct rf_capacities *links,
+                          struct rf_capacities *own);
+
 /* Input of a prediction. */
 struct rf_predict_input {
     const struct rf_scenario *scenario;
@@ -211,6 +235,10 @@ struct rf_predict_input {
  * one. Caller frees. */
 char *rf_predict_gap(const struct rf_predict_input *input);
 
+/* Whether the schedule uses links between nodes that have no figure. */
+bool rf_predict_lacks_links(const struct rf_schedule *schedule,
+                            const struct rf_capacities *links);
+
 /* What to know about a prediction that no result calibrates; NULL: nothing. */
 const char *rf_predict_note(const struct rf_predict_input *input);
 
@@ -223,7 +251,8 @@ struct rf_measured {
     const struct rf_result_file *from; /* NULL: none */
     size_t n_left_out; /* repeats with nodes at unusual speeds, in all
                           results of this refit */
-    char *why;         /* why there is none, or NULL. Caller frees */
+    char *why;         /* why there is none, or why it calibrates nothing, or
+                          NULL. Caller frees */
 };
 
 /*
@@ -267,6 +296,9 @@ struct rf_predict_row {
     const char *note; /* see rf_predict_note() */
     struct rf_prediction p;
     struct rf_measured measured;
+    /* With the figures that the result of `measured` ran on: simulated_ms,
+     * path, bound_ms. simulated_ms 0: unknown; it calibrates nothing. */
+    struct rf_prediction own;
 };
 
 struct rf_predict_rows {
@@ -298,10 +330,10 @@ struct rf_leave_one_out {
 
 /*
  * Predicts fixed + factor x simulated from the results of the same method and
- * path (rf_predict_alike()), each counted once. Fits a robust line through
- * measured and simulated times (rf_stats_line(), after Theil and Sen) if there
- * are at least RF_PREDICT_LINE_RESULTS that differ enough, and neither
- * coefficient is negative. Otherwise the fixed part is 0, and the factor is the
+ * path, each counted once. Fits a robust line through their measured times and
+ * those simulated with the figures that they ran on (row.own; rf_stats_line(),
+ * after Theil and Sen) if there are at least RF_PREDICT_LINE_RESULTS that
+ * differ enough, and neither coefficient is negative. Otherwise the fixed part is 0, and the factor is the
  * median of measured / simulated. Rows without such results keep the simulated
  * time. A prediction is not below its bound, unless a result of its method and
  * path was. Fills p.ms, p.fixed_ms, p.factor, p.n_results and p.others_ms.
@@ -316,6 +348,15 @@ enum rf_status rf_predict_crossover(const struct rf_predict_rows *rows,
                                     const struct rf_predict_input *input,
                                     struct rf_predict_row *row,
                                     struct rf_err *err) RF_MUST_CHECK;
+
+/* A factor beyond these says more of wrong figures, or of a busy machine, than
+ * of a method. */
+#define RF_PREDICT_FACTOR_LEAST (1.0 / 2)
+#define RF_PREDICT_FACTOR_MOST 2
+
+/* Warns of calibrations beyond these, and of measured rows that calibrate
+ * nothing, since it is unknown which links they ran on. */
+void rf_predict_warn(const struct rf_predict_rows *rows);
 
 /* Whether the same results calibrate two rows. */
 bool rf_predict_alike(const struct rf_predict_row *a,

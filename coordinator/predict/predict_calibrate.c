@@ -2,8 +2,8 @@
  * Calibration. The simulation knows the work of each resource; results show the
  * fraction of its speed that a method reaches, and the overhead. So for each
  * method and path (what limits it: inside nodes, between nodes and so on), or
- * encoding, simulated times are put on a line through measured ones. Pure. See
- * predict.h.
+ * encoding, simulated times are put on a line through measured ones, which are
+ * compared with simulations of the links that they ran on. Pure. See predict.h.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@
 static bool counts(const struct rf_predict_rows *rows, size_t i)
 {
     const struct rf_predict_row *row = &rows->rows[i];
-    if (row->gap != NULL || row->measured.ms <= 0 || row->p.simulated_ms <= 0 ||
+    if (row->gap != NULL || row->measured.ms <= 0 ||
+        row->own.simulated_ms <= 0 ||
         rf_result_is_imported(row->measured.from->result)) {
         return false;
     }
@@ -39,11 +40,17 @@ struct fit {
 };
 
 /* An encoding costs what no path of whole weights does, whatever limits it. */
+static bool are_alike(const struct rf_predict_row *a, enum rf_path a_path,
+                      const struct rf_predict_row *b, enum rf_path b_path)
+{
+    return a->method == b->method && a->encoding == b->encoding &&
+           (a_path == b_path || a->encoding != RF_ENCODING_DENSE);
+}
+
 bool rf_predict_alike(const struct rf_predict_row *a,
                       const struct rf_predict_row *b)
 {
-    return a->method == b->method && a->encoding == b->encoding &&
-           (a->p.path == b->p.path || a->encoding != RF_ENCODING_DENSE);
+    return are_alike(a, a->p.path, b, b->p.path);
 }
 
 /* Whether simulated times differ enough to determine the fixed part. */
@@ -80,20 +87,21 @@ static void fit_points(const double *simulated, const double *measured,
     }
 }
 
-/* From the results of rows like `row`: all, or all but its own. */
+/* For rows like `row` with that path, from all results but `except`. */
 static struct fit fit_for(const struct rf_predict_rows *rows,
-                          const struct rf_predict_row *row, bool others)
+                          const struct rf_predict_row *row, enum rf_path path,
+                          const struct rf_result_file *except)
 {
     double *simulated = rf_xcalloc(rows->n, sizeof(*simulated));
     double *measured = rf_xcalloc(rows->n, sizeof(*measured));
     struct fit fit = {.factor = 1};
     for (size_t i = 0; i < rows->n; i++) {
         const struct rf_predict_row *at = &rows->rows[i];
-        if (rf_predict_alike(at, row) && counts(rows, i) &&
-            !(others && at->measured.from == row->measured.from)) {
-            simulated[fit.n] = at->p.simulated_ms;
+        if (counts(rows, i) && at->measured.from != except &&
+            are_alike(at, at->own.path, row, path)) {
+            simulated[fit.n] = at->own.simulated_ms;
             measured[fit.n++] = at->measured.ms;
-            fit.beaten |= at->measured.ms < at->p.bound_ms;
+            fit.beaten |= at->measured.ms < at->own.bound_ms;
         }
     }
     fit_points(simulated, measured, &fit);
@@ -113,14 +121,14 @@ static void calibrate_row(const struct rf_predict_rows *rows,
                           struct rf_predict_row *row)
 {
     struct rf_prediction *p = &row->p;
-    struct fit fit = fit_for(rows, row, false);
+    struct fit fit = fit_for(rows, row, p->path, NULL);
     p->fixed_ms = fit.fixed_ms;
     p->factor = fit.factor;
     p->n_results = fit.n;
     p->ms = calibrated_ms(p, &fit);
-    if (row->measured.from != NULL) {
-        fit = fit_for(rows, row, true);
-        p->others_ms = calibrated_ms(p, &fit);
+    if (row->own.simulated_ms > 0) {
+        fit = fit_for(rows, row, row->own.path, row->measured.from);
+        p->others_ms = calibrated_ms(&row->own, &fit);
     }
 }
 

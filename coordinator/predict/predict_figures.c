@@ -142,21 +142,6 @@ void rf_predict_step(const struct rf_timeline *timeline,
     p->share = p->step_s > 0 ? refit_s / p->step_s : 0;
 }
 
-static bool has_link(const struct rf_capacities *links, uint32_t node, bool out)
-{
-    if (links->nic_gbytes_per_s[node] > 0) {
-        return true;
-    }
-    for (uint32_t other = 0; other < links->n_nodes; other++) {
-        size_t at = out ? (size_t)node * links->n_nodes + other
-                        : (size_t)other * links->n_nodes + node;
-        if (links->pair_gbytes_per_s[at] > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 enum use { COPYING, LINKS_OUT, LINKS_IN, N_USES };
 
 /* Whether the schedule uses something without a figure. */
@@ -167,10 +152,24 @@ static bool lacks(const struct rf_schedule *schedule,
     case COPYING:
         return schedule->node_copy[n] > 0 && links->copy_gbytes_per_s[n] <= 0;
     case LINKS_OUT:
-        return schedule->node_send[n] > 0 && !has_link(links, n, true);
+        return schedule->node_send[n] > 0 &&
+               rf_capacities_capacity(links, n, true) <= 0;
     default:
-        return schedule->node_recv[n] > 0 && !has_link(links, n, false);
+        return schedule->node_recv[n] > 0 &&
+               rf_capacities_capacity(links, n, false) <= 0;
     }
+}
+
+bool rf_predict_lacks_links(const struct rf_schedule *schedule,
+                            const struct rf_capacities *links)
+{
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
+        if (lacks(schedule, links, LINKS_OUT, n) ||
+            lacks(schedule, links, LINKS_IN, n)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* "no figures for copying on a, b; for links out of a", or NULL. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/json_out.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/predict/predict.h"
@@ -57,6 +58,11 @@ static void seconds_cell(struct rf_table *table, double ms, const char *note,
 /* On the prediction, or why there is none; NULL: nothing. */
 static const char *note_of(const struct rf_predict_row *row)
 {
+    if (row->gap == NULL && row->p.ms < row->p.bound_ms) {
+        return "below its bound: results that calibrate it were below theirs, "
+               "so the rates of \"links\" or probes are too low; measure again "
+               "on idle nodes";
+    }
     return row->gap != NULL        ? row->gap
            : row->p.n_results == 0 ? row->note
                                    : NULL;
@@ -203,19 +209,49 @@ static void print_not_used(const struct rf_predict_rows *rows, FILE *to)
     }
 }
 
+/* "host, between nodes" or "host, auto": what the same results calibrate. */
+static char *calibrated_text(const struct rf_predict_row *row)
+{
+    return rf_xasprintf("%s, %s", row->method->name,
+                        row->encoding == RF_ENCODING_DENSE
+                            ? path_text(row)
+                            : rf_encoding_name(row->encoding));
+}
+
+void rf_predict_warn(const struct rf_predict_rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct rf_predict_row *row = &rows->rows[i];
+        const double factor = row->p.factor;
+        if (row->measured.ms > 0 && row->measured.why != NULL) {
+            rf_warn("%s", row->measured.why);
+        }
+        if (row->gap == NULL && row->p.n_results > 0 && !said_before(rows, i) &&
+            (factor < RF_PREDICT_FACTOR_LEAST ||
+             factor > RF_PREDICT_FACTOR_MOST)) {
+            char *text = calibrated_text(row);
+            rf_warn("%s: results took x%.3g their simulated time: %s; measure "
+                    "again on idle nodes, or correct the rates",
+                    text, factor,
+                    factor < 1 ? "rates of \"links\" or probes are too low"
+                               : "rates of \"links\" or probes are too high, "
+                                 "nodes were busy, or refits are too short");
+            free(text);
+        }
+    }
+}
+
 static void print_calibrations(const struct rf_predict_rows *rows,
                                const struct rf_leave_one_out *error, FILE *to)
 {
     for (size_t i = 0; i < rows->n; i++) {
         const struct rf_predict_row *row = &rows->rows[i];
         if (row->gap == NULL && row->p.n_results > 0 && !said_before(rows, i)) {
-            fprintf(to, "%s, %s: calibrated by %zu %s: x%.3g",
-                    row->method->name,
-                    row->encoding == RF_ENCODING_DENSE
-                        ? path_text(row)
-                        : rf_encoding_name(row->encoding),
+            char *text = calibrated_text(row);
+            fprintf(to, "%s: calibrated by %zu %s: x%.3g", text,
                     row->p.n_results, results_text(row->p.n_results),
                     row->p.factor);
+            free(text);
             if (row->p.fixed_ms > 0) {
                 fprintf(to, " + %.3g ms", row->p.fixed_ms);
             }
@@ -333,7 +369,9 @@ static void add_prediction(json_t *entry, const struct rf_predict_row *row,
                                       (json_int_t)p->n_results, "factor",
                                       p->factor, "fixed_ms", p->fixed_ms));
     }
-    if (row->measured.from != NULL) {
+    if (row->own.simulated_ms > 0) {
+        json_object_set_new(entry, "measured_simulated_ms",
+                            json_real(row->own.simulated_ms));
         json_object_set_new(entry, "leave_one_out_ms", json_real(p->others_ms));
     }
     if (step) {

@@ -67,12 +67,11 @@ bool rf_predict_has_own(const struct rf_config *config,
            NULL;
 }
 
-void rf_predict_results_links(const struct rf_predict_results *results,
-                              const struct rf_scenario *scenario,
-                              const struct rf_method_info *info,
-                              struct rf_capacities *links)
+void rf_predict_results_conversions(const struct rf_predict_results *results,
+                                    const struct rf_scenario *scenario,
+                                    const struct rf_method_info *info,
+                                    struct rf_capacities *links)
 {
-    const struct rf_config *config = results->config;
     const struct rf_quant_format *format =
         rf_spec_quantize(scenario->spec)->format;
     for (uint32_t i = RF_INFER; i < scenario->spec->n_sides; i++) {
@@ -82,15 +81,24 @@ void rf_predict_results_links(const struct rf_predict_results *results,
             format = NULL; /* nodes differ; "links" may say how fast they are */
         }
     }
+    if (format != NULL && info->memory == RF_HOST_MEMORY) {
+        rf_predict_conversions(&results->set, &results->speeds[RF_HOST_MEMORY],
+                               format, links);
+    }
+}
+
+void rf_predict_results_links(const struct rf_predict_results *results,
+                              const struct rf_scenario *scenario,
+                              const struct rf_method_info *info,
+                              struct rf_capacities *links)
+{
+    const struct rf_config *config = results->config;
     rf_capacities_init(links, scenario->world->n_nodes);
     links->devices = info->memory == RF_DEVICE_MEMORY;
     if (!rf_predict_has_own(config, info)) {
         rf_predict_links(&results->set, &results->speeds[info->memory], info,
                          rf_scenario_copy_bytes(scenario), links);
     }
-    if (format != NULL && info->memory == RF_HOST_MEMORY) {
-        rf_predict_conversions(&results->set, &results->speeds[RF_HOST_MEMORY],
-                               format, links);
-    }
+    rf_predict_results_conversions(results, scenario, info, links);
     rf_links_apply(&config->links, info, links); /* these have priority */
 }

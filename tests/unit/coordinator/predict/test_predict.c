@@ -385,6 +385,65 @@ TEST(test_predict_takes_the_best_figures_of_probes)
     }
 }
 
+#define PROBED_PAIR                                                            \
+    "'bound': {'probe': {'before': {'pairs': [{'from': 'a', 'to': 'b', "       \
+    "'gbytes_per_s': 0.9}]}}}"
+
+/* The rate of the link out of node a that a result ran on, while "links" of the
+ * file says 12.5, and of its memory, while that says 40; 0: unknown. */
+LOOP_TEST(test_predict_knows_the_links_that_a_result_ran_on, 8)
+{
+    static const struct {
+        const char *method, *result;
+        bool nominal;
+        double rate;
+    } cases[] = {
+        {"host", PROBED_PAIR, false, 0.9},
+        {"host", PROBED_PAIR ", 'cluster': {'links': {'link_gbytes_per_s': 3}}",
+         false, 0.9},
+        {"host",
+         PROBED_PAIR ", 'cluster': {'links': {'fabric': 'ethernet-10g'}}", true,
+         1.25},
+        {"host", PROBED_PAIR, true, 0.9},
+        {"host",
+         "'bound': {'yardstick': {'nodes': [{'host': 'a', "
+         "'sent_gbytes_per_s': 2}, {'host': 'b', 'received_gbytes_per_s': "
+         "2}]}}",
+         false, 2},
+        {"host", "'bound': null", false, 0},
+        {"ucx", PROBED_PAIR, false, 0},
+        {"ucx", PROBED_PAIR ", 'cluster': {'links': {'nic_gbytes_per_s': 25}}",
+         false, 25},
+    };
+    AUTO(configured_pair) pair = configured_pair(
+        "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 2}, 'infer': "
+        "{'tp': 2}}");
+    const struct rf_method_info *info = rf_method_info_find(cases[_i].method);
+    const struct rf_link_figures figures = {.copy_gbytes_per_s = 40,
+                                            .link_gbytes_per_s = 12.5};
+    AUTO_FREE char *text =
+        rf_xasprintf("{'scenario': {'method': 'host'}, %s}", cases[_i].result);
+    json_auto_t *result = json_loads(Q(text), 0, NULL);
+    struct rf_result_file files[] = {{.result = result},
+                                     probed("host", NODE_A("5"), "null")};
+    struct rf_predict_results results = {.config = pair.config,
+                                         .set = {.files = files, .n = 2}};
+    AUTO(rf_capacities) links;
+    AUTO(rf_capacities) own;
+    ck_assert_ptr_nonnull(result);
+    results.speeds[RF_HOST_MEMORY].config = pair.config;
+    pair.config->links.all[RF_METHOD_HOST].nominal_nic = cases[_i].nominal;
+    rf_capacities_init(&links, 2);
+    rf_link_figures_spread(&figures, &links);
+    ck_assert_int_eq(rf_predict_own_links(&results, files, pair.scenario, info,
+                                          &links, &own),
+                     cases[_i].rate > 0);
+    ck_assert_double_eq(rf_capacities_capacity(&own, 0, true), cases[_i].rate);
+    ck_assert_double_eq(own.copy_gbytes_per_s[0], 5);
+    ck_assert_double_eq(own.copy_gbytes_per_s[1], 40);
+    json_decref(files[1].result);
+}
+
 /* Repeats of `pair` with 3 iterations each, of so many ms in steps of 1, and so
  * many GB/s before and after. */
 struct repeat {

@@ -19,12 +19,24 @@ static struct rf_predict_row row_of(size_t result, enum rf_path path,
         .strategy = "send_recv",
         .p = {.simulated_ms = simulated, .path = path},
         .measured = {.ms = measured,
-                     .from = measured > 0 ? &results[result] : NULL}};
+                     .from = measured > 0 ? &results[result] : NULL},
+        .own = {.simulated_ms = measured > 0 ? simulated : 0, .path = path}};
 }
 
 static void add(struct rf_predict_rows *rows, struct rf_predict_row row)
 {
     RF_PUSH(rows->rows, rows->n, rows->capacity, row);
+}
+
+static char *printed_rows(const struct rf_predict_rows *rows,
+                          const struct rf_leave_one_out *error)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    rf_predict_print_table(rows, error, false, to);
+    ck_assert_int_eq(fclose(to), 0);
+    return text;
 }
 
 /* Between nodes two results are on one line, 3.33 + 1.167 x; memory is twice as
@@ -168,12 +180,59 @@ TEST(test_calibrate_ignores_bounds_that_results_beat)
     AUTO(rf_predict_rows) rows = {.n = 0};
     struct rf_leave_one_out error;
     add(&rows, row_of(0, RF_PATH_INSIDE, 10, 5));
-    rows.rows[0].p.bound_ms = 9;
+    rows.rows[0].p.bound_ms = rows.rows[0].own.bound_ms = 9;
     add(&rows, row_of(1, RF_PATH_INSIDE, 20, 0));
     rows.rows[1].p.bound_ms = 18;
     rf_predict_calibrate(&rows, &error);
     ck_assert_double_eq_tol(rows.rows[1].p.ms, 10, 1e-9);
     ck_assert_double_eq_tol(rows.rows[0].p.others_ms, 10, 1e-9);
+}
+
+/* The table marks a prediction that is below its bound all the same. */
+TEST(test_calibrate_flags_what_is_below_its_bound)
+{
+    AUTO(rf_predict_rows) rows = {.n = 0};
+    struct rf_leave_one_out error;
+    AUTO_FREE char *text = NULL;
+    add(&rows, row_of(0, RF_PATH_INSIDE, 10, 5));
+    rows.rows[0].own.bound_ms = 9;
+    add(&rows, row_of(1, RF_PATH_INSIDE, 20, 0));
+    rows.rows[1].p.bound_ms = 18;
+    rf_predict_calibrate(&rows, &error);
+    text = printed_rows(&rows, &error);
+    assert_says(text, "0.0100 [1]");
+    assert_says(text, "[1] below its bound: ");
+}
+
+/* A result over a link of a tenth of the rate says how far the model is off,
+ * not how the links differ; and which path it took there. */
+TEST(test_calibrate_compares_with_the_links_of_the_result)
+{
+    AUTO(rf_predict_rows) rows = {.n = 0};
+    struct rf_leave_one_out error;
+    add(&rows, row_of(0, RF_PATH_INSIDE, 10, 120));
+    rows.rows[0].own.simulated_ms = 100;
+    rows.rows[0].own.path = RF_PATH_BETWEEN;
+    add(&rows, row_of(1, RF_PATH_BETWEEN, 20, 0));
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_double_eq_tol(rows.rows[1].p.factor, 1.2, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[1].p.ms, 24, 1e-9);
+    ck_assert_uint_eq(rows.rows[0].p.n_results, 0);
+    ck_assert_double_eq(rows.rows[0].p.ms, 10);
+    ck_assert_double_eq(rows.rows[0].p.others_ms, 100);
+}
+
+/* A result whose links nobody knows is shown, and calibrates nothing. */
+TEST(test_calibrate_leaves_results_of_unknown_links_out)
+{
+    AUTO(rf_predict_rows) rows = {.n = 0};
+    struct rf_leave_one_out error;
+    add(&rows, row_of(0, RF_PATH_BETWEEN, 10, 120));
+    rows.rows[0].own.simulated_ms = 0;
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_uint_eq(rows.rows[0].p.n_results, 0);
+    ck_assert_double_eq(rows.rows[0].p.ms, 10);
+    ck_assert_uint_eq(error.n, 0);
 }
 
 /* No prediction, nothing simulated, no results. */
@@ -192,28 +251,19 @@ TEST(test_calibrate_leaves_alone_what_it_cannot_compare)
     ck_assert_double_eq(rows.rows[2].p.ms, 10);
 }
 
-static char *printed(void)
+TEST(test_calibrate_is_said_under_the_table)
 {
     AUTO(rf_predict_rows) rows = five_rows();
     struct rf_leave_one_out error;
-    char *text = NULL;
-    size_t size;
-    FILE *to = open_memstream(&text, &size);
-    rf_predict_calibrate(&rows, &error);
-    rf_predict_print_table(&rows, &error, false, to);
-    ck_assert_int_eq(fclose(to), 0);
-    return text;
-}
-
-TEST(test_calibrate_is_said_under_the_table)
-{
-    AUTO_FREE char *text = printed();
+    AUTO_FREE char *text = NULL;
     static const char *const lines[] = {
         "\nhost, between nodes: calibrated by 3 results: x1.17 + 3.33 ms\n",
         "\nhost, inside nodes: calibrated by 1 result: x2\n",
         "\nleave-one-out error over 4 results: median 52.5 %, worst 87.5 % "
         "(s0, host)\n",
     };
+    rf_predict_calibrate(&rows, &error);
+    text = printed_rows(&rows, &error);
     for (size_t i = 0; i < RF_ARRAY_SIZE(lines); i++) {
         assert_says(text, lines[i]);
     }

@@ -180,7 +180,8 @@ static struct rf_predict_input input_of(const struct predict_context *context,
         .scenario = scenario,
         .method = method,
         .figures = *rf_links_of(&context->config->links, info),
-        .own = rf_predict_has_own(context->config, info)};
+        .own = rf_predict_has_own(context->config, info),
+        .named = context->measured.set.n > 0};
     rf_predict_results_links(&context->measured, scenario, info, &input.links);
     return input;
 }

@@ -41,6 +41,7 @@ static void put_bounds(json_t *record, const struct rf_scenario *scenario)
     }
     (void)rf_result_number(record, "summary", "median_ms", &median_ms);
     rf_capacities_init(&links, scenario->world->n_nodes);
+    links.sends_inside = scenario->method->sockets_inside;
     links.devices = rf_scenario_on_device(scenario);
     rf_links_apply(&scenario->config->links, scenario->method, &links);
     put_bound(json_object_get(record, "bound"), scenario, NULL, &links,

@@ -160,7 +160,15 @@ void rf_predict_links(const struct rf_result_set *set,
                       const struct rf_method_info *method, uint64_t copy_bytes,
                       struct rf_capacities *links);
 
-/* The same of conversions to a format in host memory, from results with it. */
+/* Sets the rates inside nodes of a method that uses sockets there: the best of
+ * its yardsticks, since copies in memory say nothing about them; 0: none. */
+void rf_predict_sockets(const struct rf_result_set *set,
+                        const struct rf_predict_speeds *speeds,
+                        const struct rf_method_info *method,
+                        struct rf_capacities *links);
+
+/* Sets the best rates of conversions to a format in host memory, from results
+ * with it. */
 void rf_predict_conversions(const struct rf_result_set *set,
                             const struct rf_predict_speeds *speeds,
                             const struct rf_quant_format *format,
@@ -227,6 +235,7 @@ struct rf_predict_input {
     const char *method;             /* the scenario's or another */
     struct rf_link_figures figures; /* the method's, or those of "links" */
     bool own;                       /* `figures` are the method's */
+    bool named;                     /* results were */
     struct rf_capacities links;     /* with the figures applied */
 };
 
@@ -280,8 +289,9 @@ struct rf_crossover {
     bool wanted;  /* no earlier row has it */
     double share; /* of changed elements: 0: nowhere faster, 1: everywhere */
     double link_gbytes_per_s; /* between nodes, the slowest; 0: none is used */
-    double scan_gbytes_per_s; /* of the node that compares longest */
-    uint32_t n_ranks;         /* of that node */
+    double socket_gbytes_per_s; /* likewise, inside nodes */
+    double scan_gbytes_per_s;   /* of the node that compares longest */
+    uint32_t n_ranks;           /* of that node */
 };
 
 /* A scenario with a method. */

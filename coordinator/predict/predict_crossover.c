@@ -3,25 +3,34 @@
 #include "coordinator/predict/predict.h"
 #include "planner/predict/encoded.h"
 
+static void take_slower(double *slowest, double gbytes_per_s)
+{
+    if (*slowest == 0 || gbytes_per_s < *slowest) {
+        *slowest = gbytes_per_s;
+    }
+}
+
 /* The figures that it depends on: of the slowest link in use, and of the node
- * that compares longest. Auto compares no copies. */
+ * that compares longest. Auto compares no copies, but what passes sockets. */
 static void crossover_figures(const struct rf_predict_input *input,
                               enum rf_encoding encoding,
                               struct rf_crossover *out)
 {
     const struct rf_schedule *schedule = input->scenario->schedule;
     const struct rf_capacities *links = &input->links;
+    const bool plain = encoding == RF_ENCODING_AUTO &&
+                       rf_method_info_find(input->method)->copies_inside;
     double longest = 0;
     for (uint32_t n = 0; n < links->n_nodes; n++) {
-        const double link = rf_capacities_capacity(links, n, true);
         const double scan = links->scan_gbytes_per_s[n];
-        const double bytes =
-            (double)(schedule->node_send[n] + (encoding == RF_ENCODING_AUTO
-                                                   ? 0
-                                                   : schedule->node_copy[n]));
-        if (schedule->node_send[n] > 0 &&
-            (out->link_gbytes_per_s == 0 || link < out->link_gbytes_per_s)) {
-            out->link_gbytes_per_s = link;
+        const double bytes = (double)(schedule->node_send[n] +
+                                      (plain ? 0 : schedule->node_copy[n]));
+        if (schedule->node_send[n] > 0) {
+            take_slower(&out->link_gbytes_per_s,
+                        rf_capacities_capacity(links, n, true));
+        }
+        if (schedule->node_copy[n] > 0 && links->sends_inside) {
+            take_slower(&out->socket_gbytes_per_s, links->copy_gbytes_per_s[n]);
         }
         if (scan > 0 && bytes / scan > longest) {
             longest = bytes / scan;

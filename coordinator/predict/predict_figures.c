@@ -160,27 +160,37 @@ static bool lacks(const struct rf_schedule *schedule,
     }
 }
 
-bool rf_predict_lacks_links(const struct rf_schedule *schedule,
-                            const struct rf_capacities *links)
+static bool any_lacks(const struct rf_schedule *schedule,
+                      const struct rf_capacities *links, enum use use)
 {
     for (uint32_t n = 0; n < links->n_nodes; n++) {
-        if (lacks(schedule, links, LINKS_OUT, n) ||
-            lacks(schedule, links, LINKS_IN, n)) {
+        if (lacks(schedule, links, use, n)) {
             return true;
         }
     }
     return false;
 }
 
+bool rf_predict_lacks_links(const struct rf_schedule *schedule,
+                            const struct rf_capacities *links)
+{
+    return any_lacks(schedule, links, LINKS_OUT) ||
+           any_lacks(schedule, links, LINKS_IN);
+}
+
 /* "no figures for copying on a, b; for links out of a", or NULL. */
 static char *lacking_rates(const struct rf_schedule *schedule,
                            const struct rf_capacities *links,
-                           const char *const *names, bool device)
+                           const char *const *names,
+                           const struct rf_method_info *info)
 {
-    const char *const uses[N_USES] = {
-        device ? "copying in GPU memory on" : "copying on",
-        device ? "GPU links out of" : "links out of",
-        device ? "GPU links into" : "links into"};
+    const bool device = info->memory == RF_DEVICE_MEMORY;
+    const char *const uses[N_USES] = {device ? "copying in GPU memory on"
+                                      : info->sockets_inside ? "sockets inside"
+                                                             : "copying on",
+                                      device ? "GPU links out of"
+                                             : "links out of",
+                                      device ? "GPU links into" : "links into"};
     char *list = NULL;
     for (size_t use = 0; use < N_USES; use++) {
         char *nodes = NULL;
@@ -199,11 +209,22 @@ static char *lacking_rates(const struct rf_schedule *schedule,
 }
 
 /* The missing figures, and where to get them; takes `lacking`. */
-static char *with_advice(char *lacking, const struct rf_method_info *info)
+static char *with_advice(char *lacking, const struct rf_method_info *info,
+                         bool sockets, bool named)
 {
-    if (info->links_by_tcp || !info->crosses_nodes) {
+    if (sockets) {
         rf_text_add(&lacking, "; ",
-                    "set them in \"links\", or name results of these nodes");
+                    "set copy_gbytes_per_s in links.methods.%s, or %s "
+                    "with method %s inside these nodes, which have yardsticks",
+                    info->name,
+                    named ? "add to the named results some" : "name results",
+                    info->name);
+    } else if (info->links_by_tcp || !info->crosses_nodes) {
+        rf_text_add(&lacking, "; ",
+                    named ? "the named results do not have them: run this "
+                            "scenario on these nodes, or set them in \"links\""
+                          : "set them in \"links\", or name results of these "
+                            "nodes");
     } else if (info->memory == RF_HOST_MEMORY) {
         rf_text_add(&lacking, "; ",
                     "set nic_gbytes_per_s or link_gbytes_per_s in \"links\" "
@@ -218,13 +239,17 @@ static char *with_advice(char *lacking, const struct rf_method_info *info)
     return lacking;
 }
 
-/* Says what to do about a figure that `nodes` lack, which are freed; NULL, if
- * they are. */
+/* Says what to do about a figure that `nodes` lack; NULL, if none does. Takes
+ * `nodes`. */
 static char *figure_gap(char *nodes, const char *what, const char *figure,
-                        const char *with)
+                        const char *with, bool named)
 {
     char *gap = NULL;
-    if (nodes != NULL) {
+    if (nodes != NULL && named) {
+        gap = rf_xasprintf("no figure for %s on %s in the named results; run a "
+                           "scenario with %s there, or set %s in \"links\"",
+                           what, nodes, with, figure);
+    } else if (nodes != NULL) {
         gap = rf_xasprintf("no figure for %s on %s; set %s in \"links\", or "
                            "name results of these nodes with %s",
                            what, nodes, figure, with);
@@ -252,12 +277,30 @@ static char *encoding_gap(const struct rf_predict_input *input,
         const bool compares =
             schedule->node_send[n] + schedule->node_recv[n] > 0 ||
             (schedule->node_copy[n] > 0 &&
-             scenario->spec->encoding != RF_ENCODING_AUTO);
+             !(scenario->spec->encoding == RF_ENCODING_AUTO &&
+               info->copies_inside));
         if (compares && input->links.scan_gbytes_per_s[n] <= 0) {
             rf_text_add(&nodes, ", ", "%s", scenario->config->node_names[n]);
         }
     }
-    return figure_gap(nodes, "comparing", "scan_gbytes_per_s", "an encoding");
+    return figure_gap(nodes, "comparing", "scan_gbytes_per_s", "an encoding",
+                      input->named);
+}
+
+/* "quantize fp8" or, of several, "fp8, nvfp4". Caller frees. */
+static char *formats_of(const struct rf_spec *spec, bool *several)
+{
+    const struct rf_quant_format *first = rf_spec_quantize(spec)->format;
+    char *list = rf_xasprintf("quantize %s", first->name);
+    *several = false;
+    for (uint32_t i = RF_INFER; i < spec->n_sides; i++) {
+        const struct rf_quant_format *format = spec->side[i].quantize.format;
+        if (format != NULL && format != first) {
+            rf_text_add(&list, ", ", "%s", format->name);
+            *several = true;
+        }
+    }
+    return list;
 }
 
 /* Why the time of conversions is not known, or NULL. */
@@ -267,8 +310,8 @@ static char *conversion_gap(const struct rf_predict_input *input,
     const struct rf_scenario *scenario = input->scenario;
     const struct rf_world *world = scenario->world;
     const enum rf_side side = rf_quantize_side(scenario->plan);
-    bool *listed;
-    char *nodes = NULL;
+    bool *listed, several;
+    char *nodes = NULL, *formats, *gap;
     if (info->needs_folder || info->memory == RF_DEVICE_MEMORY) {
         return rf_xasprintf("the time of quantize is not modelled %s",
                             info->needs_folder ? "beside files"
@@ -285,8 +328,17 @@ static char *conversion_gap(const struct rf_predict_input *input,
         }
     }
     free(listed);
-    return figure_gap(nodes, "converting", "convert_gbytes_per_s",
-                      "this format");
+    formats = formats_of(scenario->spec, &several);
+    gap = nodes != NULL && several
+              ? rf_xasprintf("no figure for converting to %s on %s: a result "
+                             "has one for a single format; set "
+                             "convert_gbytes_per_s in \"links\"",
+                             formats, nodes)
+              : figure_gap(nodes, "converting", "convert_gbytes_per_s", formats,
+                           input->named);
+    free(several ? nodes : NULL);
+    free(formats);
+    return gap;
 }
 
 char *rf_predict_gap(const struct rf_predict_input *input)
@@ -324,16 +376,14 @@ char *rf_predict_gap(const struct rf_predict_input *input)
                             "figures in links.methods.%s",
                             method, method);
     }
-    if (info->sockets_inside && !input->own &&
-        scenario->plan->totals.bytes_intra_node > 0) {
-        return rf_xasprintf("method %s also uses sockets inside nodes; set its "
-                            "figures in links.methods.%s",
-                            method, method);
-    }
     lacking = lacking_rates(scenario->schedule, &input->links,
-                            scenario->config->node_names,
-                            info->memory == RF_DEVICE_MEMORY);
-    return lacking != NULL ? with_advice(lacking, info) : NULL;
+                            scenario->config->node_names, info);
+    return lacking != NULL ? with_advice(lacking, info,
+                                         info->sockets_inside &&
+                                             any_lacks(scenario->schedule,
+                                                       &input->links, COPYING),
+                                         input->named)
+                           : NULL;
 }
 
 const char *rf_predict_note(const struct rf_predict_input *input)

@@ -121,6 +121,7 @@ bool rf_predict_own_links(const struct rf_predict_results *results,
     bool known;
     rf_capacities_init(own, links->n_nodes);
     own->devices = links->devices;
+    own->sends_inside = links->sends_inside;
     own->port_gbytes_per_s = links->port_gbytes_per_s;
     take_nodes(links, own);
     take_links(links, own);
@@ -128,7 +129,13 @@ bool rf_predict_own_links(const struct rf_predict_results *results,
     rf_predict_links(&results->set, &results->speeds[info->memory], info,
                      rf_scenario_copy_bytes(scenario), &found);
     rf_predict_results_conversions(results, scenario, info, &found);
-    if (info->memory == RF_DEVICE_MEMORY || info->sockets_inside) {
+    if (info->sockets_inside) {
+        rf_predict_sockets(&results->set, &results->speeds[info->memory], info,
+                           &found);
+    }
+    if (info->memory == RF_DEVICE_MEMORY ||
+        rf_result_value(file->result, "cluster.links.methods", info->name) !=
+            NULL) {
         rf_links_apply(&given, info, &found);
     }
     take_nodes(&found, own);

@@ -316,6 +316,9 @@ static void print_crossovers(const struct rf_predict_rows *rows, FILE *to)
         }
         if (crossing->link_gbytes_per_s > 0) {
             fprintf(to, " (link %.3g Gbit/s,", 8 * crossing->link_gbytes_per_s);
+        } else if (crossing->socket_gbytes_per_s > 0) {
+            fprintf(to, " (sockets inside a node %.3g Gbit/s,",
+                    8 * crossing->socket_gbytes_per_s);
         } else {
             fputs(" (inside a node,", to);
         }
@@ -385,8 +388,9 @@ static void add_crossover(json_t *entry, const struct rf_crossover *crossing)
     if (crossing->wanted) {
         json_object_set_new(
             entry, "crossover",
-            json_pack("{s:f, s:f, s:f, s:I}", "share", crossing->share,
+            json_pack("{s:f, s:f, s:f, s:f, s:I}", "share", crossing->share,
                       "link_gbytes_per_s", crossing->link_gbytes_per_s,
+                      "socket_gbytes_per_s", crossing->socket_gbytes_per_s,
                       "scan_gbytes_per_s", crossing->scan_gbytes_per_s, "ranks",
                       (json_int_t)crossing->n_ranks));
     }

@@ -165,6 +165,39 @@ void rf_predict_links(const struct rf_result_set *set,
     }
 }
 
+void rf_predict_sockets(const struct rf_result_set *set,
+                        const struct rf_predict_speeds *speeds,
+                        const struct rf_method_info *method,
+                        struct rf_capacities *links)
+{
+    struct rf_predict_walk walk = {.set = set, .memory = &method->memory};
+    struct rf_predict_other_speed other;
+    const json_t *record, *node;
+    size_t i;
+    memset(links->copy_gbytes_per_s, 0,
+           links->n_nodes * sizeof(*links->copy_gbytes_per_s));
+    memset(links->copy1_gbytes_per_s, 0,
+           links->n_nodes * sizeof(*links->copy1_gbytes_per_s));
+    while ((record = rf_predict_next(&walk)) != NULL) {
+        if (strcmp(rf_result_text(set->files[walk.file].result, "scenario",
+                                  "method"),
+                   method->name) != 0 ||
+            !rf_predict_was_usual(speeds, record, &other)) {
+            continue;
+        }
+        json_array_foreach (rf_result_value(record, "bound.yardstick", "nodes"),
+                            i, node) {
+            const uint32_t n =
+                rf_predict_node(speeds->config, json_object_get(node, "host"));
+            if (n != RF_NONE) {
+                links->copy_gbytes_per_s[n] =
+                    RF_MAX(links->copy_gbytes_per_s[n],
+                           number_of(node, "copy_gbytes_per_s"));
+            }
+        }
+    }
+}
+
 void rf_predict_conversions(const struct rf_result_set *set,
                             const struct rf_predict_speeds *speeds,
                             const struct rf_quant_format *format,

@@ -95,10 +95,15 @@ void rf_predict_results_links(const struct rf_predict_results *results,
     const struct rf_config *config = results->config;
     rf_capacities_init(links, scenario->world->n_nodes);
     links->devices = info->memory == RF_DEVICE_MEMORY;
+    links->sends_inside = info->sockets_inside;
     if (!rf_predict_has_own(config, info)) {
         rf_predict_links(&results->set, &results->speeds[info->memory], info,
                          rf_scenario_copy_bytes(scenario), links);
     }
     rf_predict_results_conversions(results, scenario, info, links);
     rf_links_apply(&config->links, info, links); /* these have priority */
+    if (info->sockets_inside && !rf_predict_has_own(config, info)) {
+        rf_predict_sockets(&results->set, &results->speeds[info->memory], info,
+                           links);
+    }
 }

@@ -406,6 +406,7 @@ bool rf_attempt_links(const struct rf_attempt *attempt,
     }
     rf_capacities_init(out, a->n_nodes);
     out->devices = rf_scenario_on_device(attempt->scenario);
+    out->sends_inside = attempt->scenario->method->sockets_inside;
     take_better(out->copy_gbytes_per_s, a->copy_gbytes_per_s,
                 b->copy_gbytes_per_s, n, false);
     take_better(out->copy_gbytes_per_s, out->copy_gbytes_per_s,

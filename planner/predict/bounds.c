@@ -23,7 +23,7 @@ void rf_capacities_init(struct rf_capacities *links, uint32_t n_nodes)
 {
     size_t n = RF_MAX(n_nodes, 1);
     links->n_nodes = n_nodes;
-    links->devices = false;
+    links->devices = links->sends_inside = false;
     links->port_gbytes_per_s = 0;
     links->nic_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->nics = rf_xcalloc(n, sizeof(uint32_t));
@@ -497,15 +497,18 @@ static void bound_links(const struct rf_plan *plan,
     free(link_out);
 }
 
-/* Whether some receiver is on no node of those that list_holders() marked. */
-static bool leaves_nodes(const struct rf_plan *plan,
-                         const struct rf_unit_tasks *units, size_t u,
-                         const size_t *seen)
+/* Whether some receiver is on no node of those that list_holders() marked or,
+ * where ranks of a node send, holds nothing of the unit task itself. */
+static bool is_sent(const struct rf_plan *plan,
+                    const struct rf_unit_tasks *units, size_t u,
+                    bool sends_inside, const size_t *seen)
 {
     const struct rf_unit_task *unit = &units->of[u];
+    const struct rf_holder *src = &units->holders[unit->first_src];
     for (uint32_t i = 0; i < unit->n_dst; i++) {
         const uint32_t rank = units->holders[unit->first_dst + i].rank;
-        if (seen[plan->world->ranks[rank].node] != u + 1) {
+        if (seen[plan->world->ranks[rank].node] != u + 1 ||
+            (sends_inside && !holds(src, unit->n_src, rank))) {
             return true;
         }
     }
@@ -514,7 +517,8 @@ static bool leaves_nodes(const struct rf_plan *plan,
 
 /* C1: the weights that have to be compared with their base, on a node that
  * holds them. Where all of a tensor changes there is nothing to find, and what
- * stays in place is not compared; nor is with auto what stays on its node. */
+ * stays in place is not compared; nor is with auto what is copied on its node.
+ */
 static void bound_scans(const struct rf_plan *plan,
                         const struct rf_unit_tasks *units,
                         enum rf_encoding encoding,
@@ -538,7 +542,7 @@ static void bound_scans(const struct rf_plan *plan,
         if (rf_update_least(plan, unit->family, encoding) < 1 &&
             list_holders(plan, units, u, rate, seen, nodes, &n) &&
             (encoding != RF_ENCODING_AUTO ||
-             leaves_nodes(plan, units, u, seen))) {
+             is_sent(plan, units, u, links->sends_inside, seen))) {
             add_demand(&scans, nodes, n, rf_form_bytes(form, &unit->box));
         }
     }

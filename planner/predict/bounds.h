@@ -15,6 +15,8 @@
 struct rf_capacities {
     uint32_t n_nodes;
     bool devices; /* copies are in GPU memory, each rank's in its own GPU */
+    bool sends_inside; /* ranks of a node send each other what an encoding makes
+                          of weights (RF_COPIER_BOTH) */
     /* per node: payload copied by all its ranks at once, and by one alone */
     double *copy_gbytes_per_s, *copy1_gbytes_per_s;
     /* per node: weights compared with their base by all its ranks at once */

@@ -173,10 +173,17 @@ static void multiply(double *to, const double *from, size_t n, double by)
     }
 }
 
-/* Links as if whole weights passed; copies become comparisons, unless they stay
- * `plain`. */
+/* Whether ranks of a node send each other what an encoding makes of weights, as
+ * those of different nodes do. */
+static bool sends_inside(const struct rf_simulate_env *env)
+{
+    return env->inside.copier == RF_COPIER_BOTH;
+}
+
+/* Links, and with `sent` copies inside nodes, as if whole weights passed. Other
+ * copies become comparisons, unless they stay `plain`. */
 static void change_rates(const struct rf_capacities *links,
-                         const struct changes *changes, bool plain,
+                         const struct changes *changes, bool sent, bool plain,
                          struct rf_capacities *out)
 {
     const size_t n = links->n_nodes;
@@ -190,9 +197,10 @@ static void change_rates(const struct rf_capacities *links,
     memcpy(out->pair_latency_us, links->pair_latency_us,
            n * n * sizeof(*out->pair_latency_us));
     memcpy(out->nics, links->nics, n * sizeof(*out->nics));
-    if (plain) {
-        multiply(out->copy_gbytes_per_s, links->copy_gbytes_per_s, n, 1);
-        multiply(out->copy1_gbytes_per_s, links->copy1_gbytes_per_s, n, 1);
+    if (sent || plain) {
+        const double by = sent ? faster : 1;
+        multiply(out->copy_gbytes_per_s, links->copy_gbytes_per_s, n, by);
+        multiply(out->copy1_gbytes_per_s, links->copy1_gbytes_per_s, n, by);
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -232,7 +240,9 @@ static double bytes_encoded(const struct rf_simulate_env *env, uint32_t node)
             held += rf_plan_layout(env->plan, RF_TRAIN, r)->arena_bytes;
         }
     }
-    return (double)RF_MIN(held, env->schedule->node_send[node]);
+    return (double)RF_MIN(
+        held, env->schedule->node_send[node] +
+                  (sends_inside(env) ? env->schedule->node_copy[node] : 0));
 }
 
 static enum rf_status simulate_as(const struct rf_simulate_env *env,
@@ -241,23 +251,26 @@ static enum rf_status simulate_as(const struct rf_simulate_env *env,
                                   struct rf_err *err)
 {
     const struct changes changes = changes_of(env->plan, encoding, share);
+    const bool sent = sends_inside(env);
     struct rf_simulate_env changed = *env;
     struct rf_capacities rates;
     enum rf_status status;
-    change_rates(env->links, &changes, plain_copies, &rates);
+    change_rates(env->links, &changes, sent, plain_copies, &rates);
     changed.links = &rates;
     status = rf_simulate(&changed, out, err);
     rf_capacities_free(&rates);
     if (status != RF_OK) {
         return status;
     }
-    if (!plain_copies &&
+    if (!plain_copies && !sent &&
         (out->path == RF_PATH_INSIDE || out->path == RF_PATH_RANK)) {
         out->path = RF_PATH_CHANGES;
     }
     for (uint32_t n = 0; n < env->links->n_nodes; n++) {
-        take_longer(env, n, changes.encoded * bytes_encoded(env, n), "encoding",
-                    out);
+        const double encoded = changes.encoded * bytes_encoded(env, n);
+        const double inside =
+            sent ? changes.written * (double)env->schedule->node_copy[n] : 0;
+        take_longer(env, n, encoded + inside, "encoding", out);
         take_longer(env, n,
                     changes.written * (double)env->schedule->node_recv[n],
                     "writing", out);

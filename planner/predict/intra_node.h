@@ -16,7 +16,8 @@ enum rf_copier {
     RF_COPIER_ANY,  /* any idle rank of the node */
     RF_COPIER_SRC,  /* its source */
     RF_COPIER_DST,  /* its destination */
-    RF_COPIER_BOTH, /* both: all bytes at each end */
+    RF_COPIER_BOTH, /* both, through sockets: all bytes at each end, and of an
+                       encoding what it makes of them */
 };
 
 struct rf_intra_node {

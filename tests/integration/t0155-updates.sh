@@ -41,7 +41,8 @@ test_every_encoding_is_verified() {
     expect_json results/*/x-encoding=auto.json "$sent == .summary.sent_bytes"
     [ "$(csv_column results/*/summary.csv encoding | sort -u | wc -l)" = \
         "$(jq length <<<"$names")" ] || fail "summary.csv lacks encodings"
-    expect_json results/*/x-encoding=auto.json "$sent < .model.bytes / 10"
+    expect_json results/*/x-encoding=auto.json "$sent < .model.bytes / 10 and
+        .bound.resource == \"scan of localhost\""
     expect_json results/*/x-encoding=auto+diff.json "$sent < .model.bytes / 20"
     files=(results/*/x-*.json)
     [ ${#files[@]} = "$(jq length <<<"$names")" ] || fail "encodings are missing"
@@ -392,6 +393,9 @@ test_predict_says_where_dense_wins() {
         --set links.scan_gbytes_per_s=20
     expect_json out '[.predictions[] | .crossover // empty] |
         length == 1 and (.[0] | .ranks == 6 and .share > 0.12 and .share < 0.13)'
+    run_coord predict cluster.json --set 'scenarios.*.method=tcp' \
+        --set links.methods.tcp.copy_gbytes_per_s=2 --set links.scan_gbytes_per_s=20
+    expect_text out '^crossover: x-encoding=auto, tcp: auto is faster than dense below [0-9.]+ % changed \(sockets inside a node 16 Gbit/s, 6 ranks comparing 20 GB/s\)$'
     run_coord predict cluster.json --set links.copy_gbytes_per_s=10 \
         --set 'scenarios.*.encoding=xor+zstd'
     expect_text out 'encoding xor\+zstd: what zstd makes of changes'

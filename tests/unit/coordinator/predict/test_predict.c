@@ -114,36 +114,53 @@ TEST(test_predict_takes_what_is_written_before_what_was_probed)
 
 /* What stands in the way of a prediction, with figures of node a only, or of
  * both nodes; NULL in `says`: nothing. */
-LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 16)
+LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 20)
 {
     static const struct {
         const char *method;
         const char *infer;
         bool both, own;
         const char *says;
+        bool named;
     } cases[] = {
-        {"host", "{'tp': 4}", true, false, NULL},
+        {"host", "{'tp': 4}", true, false, NULL, false},
         {"host", "{'tp': 4}", false, false,
-         "no figures for copying on b; for links out of a"},
+         "no figures for copying on b; for links out of a", false},
         {"host", "{'tp': 4}", false, false,
-         "; for links into a, b; set them in \"links\", or name results"},
-        {"ucx", "{'tp': 4}", true, false, NULL},
-        {"ucx", "{'tp': 4}", false, false, "TCP probes do not count"},
-        {"null", "{'tp': 4}", true, false, "moves nothing"},
-        {"tcp", "{'tp': 4}", true, false, "sockets"},
-        {"tcp", "{'tp': 4}", true, true, NULL},
-        {"shm", "{'tp': 2}", true, false, NULL},
-        {"ipc", "{'tp': 4}", true, false, "in place"},
-        {"disk", "{'tp': 4}", true, false, "write_gbytes_per_s"},
-        {"nccl", "{'tp': 4}", true, false, NULL},
+         "; for links into a, b; set them in \"links\", or name results",
+         false},
+        {"ucx", "{'tp': 4}", true, false, NULL, false},
+        {"ucx", "{'tp': 4}", false, false, "TCP probes do not count", false},
+        {"null", "{'tp': 4}", true, false, "moves nothing", false},
+        {"tcp", "{'tp': 4}", true, false, "sockets", false},
+        {"tcp", "{'tp': 4}", true, true, NULL, false},
+        {"shm", "{'tp': 2}", true, false, NULL, false},
+        {"ipc", "{'tp': 4}", true, false, "in place", false},
+        {"disk", "{'tp': 4}", true, false, "write_gbytes_per_s", false},
+        {"nccl", "{'tp': 4}", true, false, NULL, false},
         {"nccl", "{'tp': 4}", false, false,
-         "no figures for copying in GPU memory on b; for GPU links out of a"},
+         "no figures for copying in GPU memory on b; for GPU links out of a",
+         false},
         {"host", "{'tp': 1, 'layout': 'hf', 'quantize': true}", true, false,
-         "no figure for converting on a"},
+         "no figure for converting on a", false},
+        {"host", "{'tp': 1, 'layout': 'hf', 'quantize': true}", true, false,
+         "name results of these nodes with quantize fp8_block128", false},
+        {"host", "{'tp': 1, 'layout': 'hf', 'quantize': true}", true, false,
+         "no figure for converting on a, b in the named results; run a "
+         "scenario "
+         "with quantize fp8_block128 there, or set convert_gbytes_per_s",
+         true},
+        {"host", "{'tp': 4}", false, false,
+         "the named results do not have them: run this scenario on these nodes",
+         true},
+        {"tcp", "{'tp': 4}", true, false,
+         "no figures for sockets inside a, b; set copy_gbytes_per_s in "
+         "links.methods.tcp, or add to the named results some with method tcp",
+         true},
         {"disk", "{'tp': 1, 'layout': 'hf', 'quantize': true}", true, false,
-         "not modelled beside files"},
+         "not modelled beside files", false},
         {"nccl", "{'tp': 1, 'layout': 'hf', 'quantize': true}", true, false,
-         "not modelled in GPU memory"},
+         "not modelled in GPU memory", false},
     };
     AUTO_FREE char *text =
         rf_xasprintf("{'name': 's', 'train': {'tp': 2, 'pp': 2}, 'infer': %s}",
@@ -153,12 +170,19 @@ LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 16)
         .scenario = pair.scenario,
         .method = cases[_i].method,
         .figures = {.copy_gbytes_per_s = 20, .link_gbytes_per_s = 12.5},
-        .own = cases[_i].own};
+        .own = cases[_i].own,
+        .named = cases[_i].named};
     AUTO_FREE char *gap;
     rf_capacities_init(&input.links, 2);
     input.links.copy_gbytes_per_s[0] = 20;
     if (cases[_i].both) {
         rf_link_figures_spread(&input.figures, &input.links);
+    }
+    if (strcmp(input.method, "tcp") == 0 && !input.own) {
+        const struct rf_result_set none = {.n = 0};
+        const struct rf_predict_speeds any = {.config = pair.config};
+        rf_predict_sockets(&none, &any, rf_method_info_find("tcp"),
+                           &input.links);
     }
     gap = rf_predict_gap(&input);
     if (cases[_i].says == NULL) {
@@ -203,6 +227,46 @@ TEST(test_predict_crossover_follows_the_calibration)
      * first job; with the factor, 1.1 alone is too much */
     ck_assert_double_eq_tol(share[0], 0.9 / 21, 0.003);
     ck_assert(share[1] == 0 && share[2] == 0);
+    rf_capacities_free(&input.links);
+}
+
+/* Inside a node auto compares all that passes sockets, whose rate is that of
+ * the method's yardsticks, not of memory. */
+TEST(test_predict_crossover_inside_a_node_is_of_its_sockets)
+{
+    AUTO(configured_pair) pair = configured_pair(
+        "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 1}, 'infer': "
+        "{'tp': 1}, 'method': 'tcp', 'update': {'density': 0.1}, 'encoding': "
+        "'auto'}");
+    json_auto_t *result = json_loads(
+        Q("{'scenario': {'method': 'tcp'}, 'bound': {'probe': {'before': "
+          "{'nodes': [{'host': 'a', 'copy_gbytes_per_s': 20, "
+          "'single_copy_gbytes_per_s': 9, 'scan_gbytes_per_s': 4}]}}, "
+          "'yardstick': {'nodes': [{'host': 'a', 'copy_gbytes_per_s': "
+          "0.5}]}}}"),
+        0, NULL);
+    struct rf_result_file file = {.result = result};
+    struct rf_predict_results results = {.config = pair.config,
+                                         .set = {.files = &file, .n = 1}};
+    struct rf_predict_input input = {.scenario = pair.scenario,
+                                     .method = "tcp"};
+    struct rf_predict_row row = {.method = rf_method_info_find("tcp"),
+                                 .encoding = RF_ENCODING_AUTO,
+                                 .p = {.factor = 1}};
+    const struct rf_predict_rows rows = {.rows = &row, .n = 1};
+    AUTO_FREE char *gap = NULL;
+    ck_assert_ptr_nonnull(result);
+    results.speeds[RF_HOST_MEMORY].config = pair.config;
+    rf_predict_results_links(&results, pair.scenario, row.method, &input.links);
+    ck_assert_double_eq(input.links.copy_gbytes_per_s[0], 0.5);
+    ck_assert_double_eq(input.links.copy1_gbytes_per_s[0], 0);
+    gap = rf_predict_gap(&input);
+    ck_assert_ptr_null(gap);
+    ck_assert_int_eq(rf_predict_crossover(&rows, &input, &row, NULL), RF_OK);
+    ck_assert_uint_eq(row.crossover.n_ranks, 2);
+    ck_assert_double_eq(row.crossover.scan_gbytes_per_s, 4);
+    ck_assert_double_eq(row.crossover.socket_gbytes_per_s, 0.5);
+    ck_assert(row.crossover.share > 0.01 && row.crossover.share < 1);
     rf_capacities_free(&input.links);
 }
 

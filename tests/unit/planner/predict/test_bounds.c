@@ -384,6 +384,9 @@ TEST(test_cost_bound_of_changes_inside_a_node_is_to_find_them)
     ck_assert_str_eq(bound.resource, "scan of a");
     ck_assert(bound_inside("1", "auto+raw").ms == 0); /* nothing to find */
     ck_assert(bound_inside("0.001", "auto").ms == 0); /* nor does it look */
+    links.sends_inside = true; /* but at the rows that go to other ranks */
+    bound = bound_inside("0.001", "auto");
+    ck_assert_double_eq_tol(bound.ms, 0.75 * BYTES / 8e6, 1e-9);
 }
 
 /* A method says of a rank that the bytes stay where they are. */

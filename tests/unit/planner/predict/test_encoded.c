@@ -132,6 +132,40 @@ TEST(test_encoded_time_is_that_of_the_slowest_stage)
     ck_assert_str_eq(found.busiest, "writing on b");
 }
 
+/* Sockets inside a node pass changes, too, which its ranks find and write with
+ * the same processors. */
+LOOP_TEST(test_encoded_changes_pass_sockets_inside_a_node, 2)
+{
+    static const uint32_t slots[] = {2};
+    AUTO_FREE char *scenario = rf_xasprintf(
+        "{'mode': 'disaggregated', 'train': {'tp': 1}, 'infer': {'tp': 1}, "
+        "'update': {'density': 0.01, 'pattern': 'uniform'}, 'encoding': '%s'}",
+        _i == 0 ? "auto+raw" : "auto");
+    struct rf_simulate_env env;
+    struct rf_simulated found;
+    assert_ok(lab_make(&lab,
+                       "{'tensor': {'name': 'w', 'shape': [1024, 1024], "
+                       "'dtype': 'F32'}}",
+                       scenario, slots, 1),
+              lab.err);
+    lab_links(&links, 1, 0.5, 0, 0);
+    env = environment();
+    env.inside.copier = RF_COPIER_BOTH;
+    links.scan_gbytes_per_s[0] = 200;
+    ck_assert_int_eq(rf_simulate_encoded(&env, lab.plan->spec->encoding,
+                                         RF_ITS_SHARES, &found, NULL),
+                     RF_OK);
+    ck_assert_double_eq_tol(found.ms, 0.012747 * BYTES / 0.5e6, 0.002);
+    ck_assert_int_eq(found.path, RF_PATH_INSIDE);
+    links.scan_gbytes_per_s[0] = 8;
+    ck_assert_int_eq(rf_simulate_encoded(&env, lab.plan->spec->encoding,
+                                         RF_ITS_SHARES, &found, NULL),
+                     RF_OK);
+    ck_assert_double_eq_tol(found.ms,
+                            (1.1 + 0.105 + 0.14854 + 0.04) * BYTES / 8e6, 1e-3);
+    ck_assert_int_eq(found.path, RF_PATH_CHANGES);
+}
+
 /* Dense takes 8.39 ms on the link. */
 TEST(test_encoded_crossover_is_where_dense_is_as_fast)
 {

@@ -75,7 +75,7 @@ double rf_predict_disk_ms(const struct rf_link_figures *figures,
 const json_t *rf_predict_record(const json_t *result, size_t i);
 
 /* The probe before a record, or the one after it, which is absent if there are
- * yardsticks. May be NULL. */
+ * yardsticks and no conversions. May be NULL. */
 const json_t *rf_predict_probe(const json_t *record, bool after);
 
 /* The node with that name; RF_NONE: not in the file. */
@@ -343,9 +343,9 @@ struct rf_leave_one_out {
  * path, each counted once. Fits a robust line through their measured times and
  * those simulated with the figures that they ran on (row.own; rf_stats_line(),
  * after Theil and Sen) if there are at least RF_PREDICT_LINE_RESULTS that
- * differ enough, and neither coefficient is negative. Otherwise the fixed part is 0, and the factor is the
- * median of measured / simulated. Rows without such results keep the simulated
- * time. A prediction is not below its bound, unless a result of its method and
+ * differ enough, and neither coefficient is negative. Otherwise the fixed part
+ * is 0, and the factor is the median of measured / simulated. Rows without such
+ * results keep the simulated time. A prediction is not below its bound, unless a result of its method and
  * path was. Fills p.ms, p.fixed_ms, p.factor, p.n_results and p.others_ms.
  * Pure.
  */

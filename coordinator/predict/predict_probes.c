@@ -198,6 +198,27 @@ void rf_predict_sockets(const struct rf_result_set *set,
     }
 }
 
+static void take_conversions(const struct rf_predict_speeds *speeds,
+                             const json_t *record, bool after,
+                             struct rf_capacities *links)
+{
+    const uint64_t copy_bytes = rf_predict_copy_bytes(record);
+    const json_t *node;
+    size_t i;
+    json_array_foreach (
+        json_object_get(rf_predict_probe(record, after), "nodes"), i, node) {
+        const uint32_t n =
+            rf_predict_node(speeds->config, json_object_get(node, "host"));
+        if (n != RF_NONE &&
+            rf_predict_is_usual(speeds, copy_bytes, n,
+                                number_of(node, "copy_gbytes_per_s"))) {
+            links->convert_gbytes_per_s[n] =
+                RF_MAX(links->convert_gbytes_per_s[n],
+                       number_of(node, "convert_gbytes_per_s"));
+        }
+    }
+}
+
 void rf_predict_conversions(const struct rf_result_set *set,
                             const struct rf_predict_speeds *speeds,
                             const struct rf_quant_format *format,
@@ -205,27 +226,13 @@ void rf_predict_conversions(const struct rf_result_set *set,
 {
     const enum rf_memory_kind memory = RF_HOST_MEMORY;
     struct rf_predict_walk walk = {.set = set, .memory = &memory};
-    const json_t *record, *node;
-    size_t i;
+    const json_t *record;
     while ((record = rf_predict_next(&walk)) != NULL) {
         const json_t *result = set->files[walk.file].result;
-        const uint64_t copy_bytes = rf_predict_copy_bytes(record);
         if (strcmp(rf_result_text(result, "scenario.quantize", "format"),
-                   format->name) != 0) {
-            continue;
-        }
-        json_array_foreach (
-            json_object_get(rf_predict_probe(record, false), "nodes"), i,
-            node) {
-            const uint32_t n =
-                rf_predict_node(speeds->config, json_object_get(node, "host"));
-            if (n != RF_NONE &&
-                rf_predict_is_usual(speeds, copy_bytes, n,
-                                    number_of(node, "copy_gbytes_per_s"))) {
-                links->convert_gbytes_per_s[n] =
-                    RF_MAX(links->convert_gbytes_per_s[n],
-                           number_of(node, "convert_gbytes_per_s"));
-            }
+                   format->name) == 0) {
+            take_conversions(speeds, record, false, links);
+            take_conversions(speeds, record, true, links);
         }
     }
 }

@@ -15,6 +15,7 @@
 #define SKEW_PERCENT 5.0         /* of the refit's time */
 #define SHARED_SKEW_PERCENT 25.0 /* where ranks share cores */
 #define WEAK_LOAD 0.95           /* of the rate that was asked for */
+#define PROBES_WITHIN 1.25       /* rates of two probes */
 /* A remark on every record lists at most this many names, else "all". */
 #define NAMED_MAX 3
 
@@ -41,6 +42,50 @@ static bool slowed_yardsticks(const json_t *record)
            rf_result_number(record, "summary.yardstick_ratio", "median",
                             &ratio) &&
            ratio < 1;
+}
+
+static bool is_by_conversion(const json_t *record)
+{
+    return strstr(rf_result_text(record, "bound", "resource"), "conversion") !=
+               NULL ||
+           strstr(rf_result_text(record, "schedule_bound", "resource"),
+                  "conversion") != NULL;
+}
+
+/* The rates of a node that converted at two speeds, of a bound by conversions;
+ * NULL: none. No yardstick shows which of them holds. Caller frees. */
+static char *other_conversion(const json_t *record)
+{
+    const json_t *nodes =
+        rf_result_value(record, "bound.probe.before", "nodes");
+    const json_t *again = rf_result_value(record, "bound.probe.after", "nodes");
+    const json_t *node, *later;
+    size_t i, k;
+    double before, after;
+    if (!is_by_conversion(record)) {
+        return NULL;
+    }
+    json_array_foreach (nodes, i, node) {
+        json_array_foreach (again, k, later) {
+            if (json_equal(json_object_get(node, "host"),
+                           json_object_get(later, "host")) &&
+                rf_result_number(node, NULL, "convert_gbytes_per_s", &before) &&
+                rf_result_number(later, NULL, "convert_gbytes_per_s", &after) &&
+                RF_MAX(before, after) > PROBES_WITHIN * RF_MIN(before, after)) {
+                return rf_xasprintf(
+                    "%.200s: %.3g GB/s before the iterations, %.3g after",
+                    rf_result_text(node, NULL, "host"), before, after);
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool probes_differ(const json_t *record)
+{
+    char *rates = other_conversion(record);
+    free(rates);
+    return rates != NULL;
 }
 
 static bool is_unmapped(const json_t *record)
@@ -295,6 +340,8 @@ json_t *rf_doubts_json(const json_t *record)
         "bound_not_valid");
     add(flags, shows(record, RF_DOUBT_SLOW_YARDSTICKS, slowed_yardsticks),
         RF_DOUBT_SLOW_YARDSTICKS);
+    add(flags, shows(record, RF_DOUBT_PROBES_DIFFER, probes_differ),
+        RF_DOUBT_PROBES_DIFFER);
     add(flags, shows(record, RF_DOUBT_UNMAPPED, is_unmapped),
         RF_DOUBT_UNMAPPED);
     add_counted(flags, record);
@@ -413,6 +460,17 @@ static char *converted(const json_t *record)
                : NULL;
 }
 
+/* The speeds of a conversion probe; NULL: they do not differ. Caller frees. */
+static char *differing_probes(const json_t *record)
+{
+    char *rates;
+    if (!rf_doubts_has(record, RF_DOUBT_PROBES_DIFFER)) {
+        return NULL;
+    }
+    rates = other_conversion(record);
+    return rates != NULL ? rates : reason_elsewhere(record, "see bound.probe");
+}
+
 /* Why there is no GB/s; NULL: there may be. Caller frees. */
 static char *zero_copy(const json_t *record)
 {
@@ -480,6 +538,8 @@ void rf_remarks_add(struct rf_remarks *remarks, const char *run,
          rf_doubts_reasons(record));
     note(&remarks->of[RF_REMARK_SLOW_YARDSTICKS], run, record,
          slow_yardsticks(record));
+    note(&remarks->of[RF_REMARK_PROBES_DIFFER], run, record,
+         differing_probes(record));
     note(&remarks->of[RF_REMARK_OVER_TCP], run, record, over_tcp(record));
     note(&remarks->of[RF_REMARK_UNMAPPED], run, record, unmapped(record));
     for (size_t i = 0; i < RF_ARRAY_SIZE(counted); i++) {
@@ -499,6 +559,7 @@ char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
     static const char *const heads[RF_REMARKS] = {
         "unstable, see flags: ",
         "yardsticks were slowed more than refits; vs contiguous is too low: ",
+        "bounds uncertain, nodes converted at two speeds (repeat when idle): ",
         "UCX took TCP: ",
         "no room in /dev/shm (or UCX_POSIX_DIR) for weights, slow in nodes: ",
         "idle NICs (try other addresses, UCX_NET_DEVICES, NCCL_IB_HCA): ",

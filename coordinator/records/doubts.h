@@ -9,6 +9,7 @@
 
 /* Flags that other files check. */
 #define RF_DOUBT_SLOW_YARDSTICKS "slow_yardsticks"
+#define RF_DOUBT_PROBES_DIFFER "probes_differ"
 #define RF_DOUBT_BIMODAL "bimodal"
 #define RF_DOUBT_UNMAPPED "unmapped"
 
@@ -26,6 +27,7 @@ char *rf_doubts_reasons(const json_t *record);
 enum rf_remark {
     RF_REMARK_UNSTABLE,
     RF_REMARK_SLOW_YARDSTICKS,
+    RF_REMARK_PROBES_DIFFER,
     RF_REMARK_OVER_TCP,
     RF_REMARK_UNMAPPED,
     RF_REMARK_IDLE_NICS,
@@ -58,6 +60,7 @@ struct rf_remarks {
 };
 
 /* Adds a record's remarks: unstable and why; yardsticks slowed but not refits;
+ * a bound by conversions whose probes differ;
  * pairs of ranks for which UCX has only TCP; no room for weights in shared
  * memory; idle NICs; other traffic; repeated segments; a load below its rate,
  * one that speeds up, one that outlasts its refits; GB/s of converted weights;

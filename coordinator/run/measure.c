@@ -146,7 +146,8 @@ int64_t rf_run_measure_enter(struct rf_run_measure *measure,
         rf_run_probes_begin(measure->probes, &attempt->before, false);
         return 0;
     case RUN_PROBING_AGAIN:
-        rf_run_probes_begin(measure->probes, &attempt->after, true);
+        rf_run_probes_begin(measure->probes, &attempt->after,
+                            !rf_attempt_has_yardstick(attempt));
         return 0;
     case RUN_RUNNING:
     case RUN_YARDSTICK:
@@ -388,12 +389,14 @@ static unsigned find_part(const struct rf_run_measure *measure, unsigned place)
     return place;
 }
 
-/* Yardsticks measure the machine beside each iteration. Without them it is
- * probed a second time, unless the method moves no bytes. */
+/* Yardsticks measure the machine beside each iteration, except how fast it
+ * converts. What they leave is probed a second time, unless the method moves no
+ * bytes. */
 static enum rf_state after_iterations(const struct rf_run_measure *measure)
 {
     const struct rf_attempt *attempt = measure->attempt;
-    return rf_attempt_has_yardstick(attempt) ||
+    return (rf_attempt_has_yardstick(attempt) &&
+            !rf_scenario_converts(attempt->scenario)) ||
                    !attempt->scenario->method->moves_bytes
                ? RUN_CLOSING
                : RUN_PROBING_AGAIN;

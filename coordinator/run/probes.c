@@ -320,9 +320,7 @@ static enum rf_status take_copy(struct rf_run_probes *probes, uint32_t node,
                                 struct rf_err *err)
 {
     const bool encoded = probes->scenario->spec->encoding != RF_ENCODING_DENSE;
-    const bool converts =
-        rf_spec_quantize(probes->scenario->spec)->format != NULL &&
-        !rf_scenario_on_device(probes->scenario);
+    const bool converts = rf_scenario_converts(probes->scenario);
     double *single = &probes->into->copy1_gbytes_per_s[node];
     if (isnan(probed->gbytes_per_s)) {
         return missing(err, "gbytes_per_s");

@@ -328,6 +328,12 @@ bool rf_scenario_on_device(const struct rf_scenario *scenario)
     return scenario->method->memory == RF_DEVICE_MEMORY;
 }
 
+bool rf_scenario_converts(const struct rf_scenario *scenario)
+{
+    return rf_spec_quantize(scenario->spec)->format != NULL &&
+           !rf_scenario_on_device(scenario);
+}
+
 bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario)
 {
     return scenario->method->links_by_tcp;

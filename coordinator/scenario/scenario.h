@@ -84,6 +84,9 @@ bool rf_scenario_rank_on(const struct rf_scenario *scenario, uint32_t rank,
 /* Whether the weights live in device memory. */
 bool rf_scenario_on_device(const struct rf_scenario *scenario);
 
+/* Whether ranks convert weights in host memory, which probes measure. */
+bool rf_scenario_converts(const struct rf_scenario *scenario);
+
 /* Whether traffic between nodes uses our own TCP, as link probes do. Other
  * links are known only from their yardsticks. */
 bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario);

@@ -226,6 +226,32 @@ TEST(test_flags_have_refits_too_short_beside_the_load)
     }
 }
 
+/* Of bounds by conversions, which no yardstick measures again. */
+TEST(test_flags_find_conversions_at_two_speeds)
+{
+    static const struct {
+        const char *resource;
+        double before, after;
+        const char *flags;
+    } cases[] = {
+        {"conversion on a", 9, 11, ""},
+        {"conversion on a", 3, 9, "probes_differ "},
+        {"link a in and conversion", 9, 3, "probes_differ "},
+        {"link a in", 3, 9, ""},
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        json_t *record = record_of(calm, 0, 2);
+        json_object_set_new(
+            record, "bound",
+            json_pack("{s:s, s:{s:{s:[{s:s, s:f}]}, s:{s:[{s:s, s:f}]}}}",
+                      "resource", cases[i].resource, "probe", "before", "nodes",
+                      "host", "a", "convert_gbytes_per_s", cases[i].before,
+                      "after", "nodes", "host", "a", "convert_gbytes_per_s",
+                      cases[i].after));
+        ck_assert_str_eq(flags_of(record), cases[i].flags);
+    }
+}
+
 TEST(test_flags_have_what_the_network_counted)
 {
     ck_assert_str_eq(flags_of(with_network(100000000, NULL, 0, 0)), "");

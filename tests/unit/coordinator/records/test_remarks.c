@@ -100,6 +100,22 @@ TEST(test_rates_of_converted_weights_are_named)
            "sender (mxfp8@sender)");
 }
 
+TEST(test_conversions_at_two_speeds_are_named_with_both)
+{
+    AUTO(rf_remarks) remarks = {.n_records = 0};
+    add(&remarks,
+        json_pack("{s:s, s:[s], s:{s:s, s:{s:{s:[{s:s, s:f}]}, s:{s:[{s:s, "
+                  "s:f}]}}}}",
+                  "name", "x", "flags", "probes_differ", "bound", "resource",
+                  "conversion on a", "probe", "before", "nodes", "host", "a",
+                  "convert_gbytes_per_s", 3.0, "after", "nodes", "host", "a",
+                  "convert_gbytes_per_s", 9.5));
+    expect(
+        &remarks, RF_REMARK_PROBES_DIFFER,
+        "bounds uncertain, nodes converted at two speeds (repeat when idle): "
+        "x (a: 3 GB/s before the iterations, 9.5 after)");
+}
+
 TEST(test_slowed_yardsticks_are_named_with_what_does_more)
 {
     AUTO(rf_remarks) remarks = {.n_records = 0};

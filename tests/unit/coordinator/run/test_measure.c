@@ -40,6 +40,7 @@ static void answer_probe(enum rf_state state)
     struct rf_msg_probed figures = {.gbytes_per_s = probed_gbytes_per_s,
                                     .single_gbytes_per_s = probed_gbytes_per_s,
                                     .scan_gbytes_per_s = probed_gbytes_per_s,
+                                    .convert_gbytes_per_s = probed_gbytes_per_s,
                                     .latency_us = 1};
     for (uint32_t r = 0; r < LAB_RANKS; r++) {
         const struct rf_msg_answer answer = {.rank = r, .probed = &figures};
@@ -234,6 +235,19 @@ TEST(test_measure_traces_the_yardstick_for_the_trace_alone)
     }
     rf_attempt_keep_yardstick(lab.attempt, 3);
     ck_assert_double_eq(lab.attempt->yardstick.copy_gbytes_per_s[0], rate);
+    teardown();
+}
+
+/* They convert nothing. */
+TEST(test_measure_probes_conversions_again_beside_yardsticks)
+{
+    create(", \"quantize\": \"fp8_tensor\"");
+    answer_prepare();
+    ck_assert_str_eq(way(NULL),
+                     "prepare probe fill run verify yardstick yardstick fill "
+                     "run verify fill run verify yardstick probe close ");
+    ck_assert(lab.attempt->probed_before && lab.attempt->probed_after);
+    ck_assert_double_gt(lab.attempt->after.convert_gbytes_per_s[0], 0);
     teardown();
 }
 

@@ -109,8 +109,8 @@ $(BUILD)/common/version.o: private RF_CPPFLAGS += -DRF_BUILD='"$(shell cat \
 	$(BUILD)/build-id 2>/dev/null)"'
 
 # Formats are defined operation by operation.
-$(addprefix $(BUILD)/worker/content/,convert.o convert_loops.o): private \
-	RF_CFLAGS += -ffp-contract=off
+$(addprefix $(BUILD)/worker/content/,convert.o convert_avx512.o \
+	convert_loops.o): private RF_CFLAGS += -ffp-contract=off
 
 # Tables of model types go into the library as text.
 FAMILIES := $(sort $(wildcard planner/families/*.json))

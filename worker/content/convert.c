@@ -14,7 +14,9 @@
 #include "transport/codec/strided_copy.h"
 #include "worker/content/convert_loops.h"
 
-#define PANEL 8192 /* columns */
+#define PANEL                                                                  \
+    2048           /* columns: two panels are a megabyte, which the second
+                      cache holds */
 #define CHUNK 1024 /* columns of a panel's row */
 #define BLOCK 128
 #define LINE_BYTES 64 /* of caches */
@@ -29,6 +31,13 @@ struct panel {
     uint32_t n_rows, n_columns; /* 0: there is none */
     struct rf_convert_lanes lanes[MAX_BLOCKS];
     float scale[MAX_BLOCKS], factor[MAX_BLOCKS];
+};
+
+/* Values of a padded block. They begin on no line of the caches, from where
+ * loops store past these: they are read at once. */
+struct padded {
+    _Alignas(LINE_BYTES) uint8_t skipped;
+    uint8_t at[RF_CONVERT_GROUP];
 };
 
 struct fp8 {
@@ -98,13 +107,14 @@ static void scale_row(const struct fp8 *fp8, uint32_t r,
                       const struct panel *panel, const struct panel *next)
 {
     const uint8_t *src = row_of(fp8, panel, r);
-    uint8_t padded[2 * BLOCK], out[BLOCK];
+    uint8_t padded[2 * BLOCK];
+    struct padded out;
     uint8_t *to =
         fp8->rows->values + (panel->top + r) * fp8->rows->columns + panel->left;
     if (panel->n_columns < BLOCK) {
         pad(panel, src, padded);
-        fp8->e4m3(padded, 1, BLOCK, panel->factor, out);
-        memcpy(to, out, panel->n_columns);
+        fp8->e4m3(padded, 1, BLOCK, panel->factor, out.at);
+        memcpy(to, out.at, panel->n_columns);
         return;
     }
     for (uint32_t c = 0; c < panel->n_columns; c += CHUNK) {
@@ -190,14 +200,17 @@ static void convert_tensor(const struct rf_quant_format *format,
     const uint64_t whole = rows->columns / BLOCK * BLOCK;
     const uint64_t rest = rows->columns - whole;
     const float factor = 1.0f / rf_convert_tensor_scale(format, rows->amax);
-    uint8_t x[2 * BLOCK] = {0}, padded[BLOCK];
+    uint8_t x[2 * BLOCK] = {0};
+    struct padded out;
     for (uint64_t r = 0; r < rows->rows; r++) {
         const uint8_t *src = rows->src + r * rows->pitch;
         uint8_t *to = rows->values + r * rows->columns;
         loops->e4m3(src, 1, (uint32_t)whole, &factor, to);
-        memcpy(x, src + 2 * whole, 2 * rest);
-        loops->e4m3(x, 1, BLOCK, &factor, padded);
-        memcpy(to + whole, padded, rest);
+        if (rest > 0) {
+            memcpy(x, src + 2 * whole, 2 * rest);
+            loops->e4m3(x, 1, BLOCK, &factor, out.at);
+            memcpy(to + whole, out.at, rest);
+        }
     }
 }
 
@@ -220,8 +233,8 @@ static bool convert_groups(const struct rf_quant_format *format,
     const uint64_t whole = rows->columns / RF_CONVERT_GROUP * RF_CONVERT_GROUP;
     const uint64_t rest = rows->columns - whole;
     const float encode = encode_scale(rows->amax);
-    uint8_t x[2 * RF_CONVERT_GROUP] = {0}, padded[RF_CONVERT_GROUP];
-    uint8_t scales_of_x[RF_CONVERT_GROUP];
+    uint8_t x[2 * RF_CONVERT_GROUP] = {0}, scales_of_x[RF_CONVERT_GROUP];
+    struct padded out;
     bool finite = true;
     for (uint64_t r = 0; r < rows->rows && finite; r++) {
         const uint8_t *src = rows->src + r * rows->pitch;
@@ -231,9 +244,9 @@ static bool convert_groups(const struct rf_quant_format *format,
                          scales, to);
         if (rest > 0) {
             memcpy(x, src + 2 * whole, 2 * rest);
-            finite &= convert(x, 1, encode, scales_of_x, padded);
+            finite &= convert(x, 1, encode, scales_of_x, out.at);
             memcpy(scales + whole / wide, scales_of_x, rest / wide);
-            memcpy(to + whole / packed, padded, rest / packed);
+            memcpy(to + whole / packed, out.at, rest / packed);
         }
     }
     return finite;

@@ -51,20 +51,33 @@ INLINE __m512i e4m3_of_line(const uint8_t *src, float factor, bool divides)
                              8);
 }
 
-/* Two lines at a time, which may be of two blocks. */
+/* The factor of the next line: blocks are of whole lines. */
+INLINE float next_factor(const float **factor, uint32_t width, uint32_t *left)
+{
+    const float now = **factor;
+    *left -= RF_CONVERT_STEP;
+    if (*left == 0) {
+        ++*factor;
+        *left = width;
+    }
+    return now;
+}
+
+/* Two lines at a time, past the caches if whole lines are written. */
 INLINE void e4m3_of_blocks(const uint8_t *src, uint32_t n, uint32_t width,
                            const float *factors, bool divides, uint8_t *out)
 {
     const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
     const uint64_t columns = (uint64_t)n * width;
     const bool streams = (uintptr_t)out % LINE_BYTES == 0;
+    uint32_t left = width;
     uint64_t c = 0;
     for (; c + 2 * RF_CONVERT_STEP <= columns; c += 2 * RF_CONVERT_STEP) {
-        const __m512i first =
-            e4m3_of_line(src + 2 * c, factors[c / width], divides);
+        const __m512i first = e4m3_of_line(
+            src + 2 * c, next_factor(&factors, width, &left), divides);
         const __m512i second =
             e4m3_of_line(src + 2 * c + LINE_BYTES,
-                         factors[(c + RF_CONVERT_STEP) / width], divides);
+                         next_factor(&factors, width, &left), divides);
         const __m512i codes =
             _mm512_permutexvar_epi64(order, _mm512_packus_epi16(first, second));
         if (streams) {
@@ -74,9 +87,9 @@ INLINE void e4m3_of_blocks(const uint8_t *src, uint32_t n, uint32_t width,
         }
     }
     if (c < columns) {
-        _mm256_storeu_si256((__m256i *)(void *)(out + c),
-                            _mm512_cvtepi16_epi8(e4m3_of_line(
-                                src + 2 * c, factors[c / width], divides)));
+        _mm256_storeu_si256(
+            (__m256i *)(void *)(out + c),
+            _mm512_cvtepi16_epi8(e4m3_of_line(src + 2 * c, *factors, divides)));
     }
 }
 

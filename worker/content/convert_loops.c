@@ -2,7 +2,8 @@
  * Inner loops of conversion. See convert_loops.h.
  *
  * They are plain C over RF_CONVERT_STEP elements without branches, which
- * compilers vectorise at -O2, compiled once for each set of instructions.
+ * compilers vectorise at -O2, compiled once for each set of instructions. Of
+ * AVX-512 some are in convert_avx512.c.
  */
 #include "worker/content/convert_loops.h"
 

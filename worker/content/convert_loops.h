@@ -39,7 +39,8 @@ struct rf_convert_lanes {
      (((least) + 23 - (fraction)) << (fraction)))
 
 /* e4m3 of the elements times, or over, the factor of each block, which makes
- * them at most 448, but for rounding. */
+ * them at most 448, but for rounding. May store past the caches, so that others
+ * see it after rf_copy_fence(). */
 typedef void rf_e4m3_fn(const uint8_t *src, uint32_t n, uint32_t width,
                         const float *factors, uint8_t *out);
 /* The largest magnitude of each block of mxfp8 in a group. */

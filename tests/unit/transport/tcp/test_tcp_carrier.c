@@ -83,7 +83,10 @@ static void check_places(const struct rf_tcp_carrier *links,
     }
 }
 
-static void check_links(uint32_t rank, const struct visited *expected, size_t n)
+/* `carrier`: the policy's, or NULL. The port that the links listen on; 0:
+ * none. */
+static uint16_t check_links(uint32_t rank, const struct visited *expected,
+                            size_t n, void *carrier)
 {
     static const char *const addresses[] = {"127.0.0.1", "127.0.0.1"};
     struct lab lab;
@@ -96,8 +99,7 @@ static void check_links(uint32_t rank, const struct visited *expected, size_t n)
     const struct rf_flow_how how = {
         .schedule = &lab.schedule, .world = &lab.world, .routes = lab.routes};
     const struct rf_tcp_carrier *links;
-    void *carrier = NULL;
-    uint16_t port;
+    uint16_t port = 0;
     struct rf_err err;
     init(&lab);
     assert_ok(rf_flow_build(&how, &engine.flow, &err), err);
@@ -114,6 +116,7 @@ static void check_links(uint32_t rank, const struct visited *expected, size_t n)
     check_places(links, engine.flow, rank);
     rf_carrier_links.close(carrier);
     rf_flow_destroy(engine.flow);
+    return port;
 }
 
 TEST(test_sources_of_a_node_begin_with_different_ranks)
@@ -121,6 +124,29 @@ TEST(test_sources_of_a_node_begin_with_different_ranks)
     const struct visited first[] = {
         {2, true}, {3, false}, {3, true}, {4, true}};
     const struct visited second[] = {{3, true}, {4, true}, {2, true}};
-    check_links(0, first, RF_ARRAY_SIZE(first));
-    check_links(1, second, RF_ARRAY_SIZE(second));
+    check_links(0, first, RF_ARRAY_SIZE(first), NULL);
+    check_links(1, second, RF_ARRAY_SIZE(second), NULL);
+}
+
+static enum rf_status listen_elsewhere(const struct rf_datalink_how *how,
+                                       const char *address, int *fd,
+                                       uint16_t *port, struct rf_err *err)
+{
+    (void)how;
+    (void)address;
+    (void)err;
+    *fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    *port = 7;
+    return RF_OK;
+}
+
+TEST(test_links_are_over_the_sockets_of_their_method)
+{
+    static const struct rf_datalink_sockets sockets = {.listen =
+                                                           listen_elsewhere};
+    const struct visited links[] = {
+        {2, true}, {3, false}, {3, true}, {4, true}};
+    ck_assert_uint_eq(check_links(0, links, RF_ARRAY_SIZE(links),
+                                  rf_tcp_carrier_over(&sockets)),
+                      7);
 }

@@ -207,12 +207,23 @@ static struct rf_convert_rows rows_of(const struct matrix *m, uint8_t *values,
                                     .amax = tensor};
 }
 
-/* Converts as one tensor and compares. */
-static void check_options(const struct rf_quant_format *format,
-                          const struct matrix *m, const struct options *options)
+#define LINE_BYTES 64u
+
+static uint8_t *new_lines(size_t bytes)
+{
+    return aligned_alloc(LINE_BYTES,
+                         rf_align_up(bytes + LINE_BYTES, LINE_BYTES));
+}
+
+/* Converts as one tensor and compares. Values begin on a line, from where loops
+ * stream them, or so many bytes beside one. */
+static void check_at(const struct rf_quant_format *format,
+                     const struct matrix *m, const struct options *options,
+                     size_t beside)
 {
     const size_t bytes = (size_t)(m->rows * m->columns);
-    AUTO_FREE uint8_t *values = malloc(bytes), *scales = malloc(4 * bytes);
+    AUTO_FREE uint8_t *lines = new_lines(bytes), *scales = malloc(4 * bytes);
+    uint8_t *values = lines + beside;
     struct rf_convert_rows rows = rows_of(m, values, scales, 0);
     const float tensor = rf_convert_amax(&rows);
     ck_assert_float_eq(tensor, amax_of(m, 0, 0, m->rows, m->columns));
@@ -225,6 +236,12 @@ static void check_options(const struct rf_quant_format *format,
         ck_assert_float_eq(rf_convert_tensor_scale(format, tensor),
                            tensor_scale(format->id, tensor));
     }
+}
+
+static void check_options(const struct rf_quant_format *format,
+                          const struct matrix *m, const struct options *options)
+{
+    check_at(format, m, options, 0);
 }
 
 static void check_matrix(const struct rf_quant_format *format,
@@ -321,7 +338,7 @@ LOOP_TEST(test_edges_of_matrices_are_as_if_padded, RF_QUANTS)
 {
     static const uint64_t sizes[][2] = {{1, 1},     {129, 257}, {300, 100},
                                         {5, 1056},  {127, 640}, {256, 1152},
-                                        {130, 2081}};
+                                        {130, 4129}};
     for (size_t s = 0; s < RF_ARRAY_SIZE(sizes); s++) {
         struct matrix m = {NULL, 0, sizes[s][0], sizes[s][1]};
         uint16_t *x;
@@ -335,7 +352,8 @@ LOOP_TEST(test_edges_of_matrices_are_as_if_padded, RF_QUANTS)
             x[i] = i % m.pitch < m.columns ? x[i] : 0x7F80; /* not read */
         }
         m.at = x;
-        check_matrix(format_at(_i), &m);
+        check_at(format_at(_i), &m, &plain, 0);
+        check_at(format_at(_i), &m, &plain, 16);
         free(x);
     }
 }
@@ -446,13 +464,13 @@ static void convert_groups(rf_groups_fn *convert, const uint16_t *x,
                       made + ALL));
 }
 
-/* All sets of instructions give the same: they are the same code. */
+/* All sets of instructions give the same, streamed or not. */
 LOOP_TEST(test_loops_of_all_instructions_agree, 3)
 {
     static const float factors[] = {1.0f, 1.9f, 0x1p-20f, 448.0f / 3.0f};
     AUTO_FREE uint16_t *x = malloc(ALL * sizeof(*x));
-    AUTO_FREE uint8_t *out = malloc(ALL);
-    AUTO_FREE uint8_t *made = malloc(2 * ALL), *wanted = malloc(2 * ALL);
+    AUTO_FREE uint8_t *out = new_lines(ALL), *quotients = new_lines(ALL);
+    AUTO_FREE uint8_t *made = new_lines(2 * ALL), *wanted = malloc(2 * ALL);
     const struct rf_convert_loops *fastest = rf_convert_loops(0);
     const struct rf_convert_loops *loops = rf_convert_loops((size_t)_i);
     ck_assert(loops != NULL || _i > 0);
@@ -469,6 +487,11 @@ LOOP_TEST(test_loops_of_all_instructions_agree, 3)
         }
         loops->e4m3((const uint8_t *)x, RF_ARRAY_SIZE(of_blocks), 1024,
                     of_blocks, out);
+        for (size_t b = 0; b < RF_ARRAY_SIZE(of_blocks); b++) {
+            of_blocks[b] = 1.0f / factors[f];
+        }
+        loops->quotient((const uint8_t *)x, RF_ARRAY_SIZE(of_blocks), 1024,
+                        of_blocks, quotients);
         convert_groups(loops->mxfp8, x, 6 * factors[f], made);
         convert_groups(fastest->mxfp8, x, 6 * factors[f], wanted);
         ck_assert_mem_eq(made, wanted, 2 * ALL);
@@ -481,6 +504,8 @@ LOOP_TEST(test_loops_of_all_instructions_agree, 3)
         for (uint32_t i = 0; i < ALL; i++) {
             const uint16_t magnitude = x[i] & 0x7FFF;
             ck_assert_uint_eq(out[i], e4m3(value_of(x[i]) * factors[f]));
+            ck_assert_uint_eq(quotients[i],
+                              e4m3(value_of(x[i]) / (1.0f / factors[f])));
             ck_assert_uint_le(magnitude, amax[i / RF_CONVERT_STEP]);
             whole = RF_MAX(whole, (uint32_t)magnitude);
         }

@@ -22,7 +22,8 @@
 #include "common/store.h"
 #include "common/text.h"
 
-#define SHOWN_BYTES 60 /* of a string in an error */
+#define SHOWN_BYTES 60    /* of a string in an error */
+#define LEAST_BEGINNING 3 /* letters of a word that is written in part */
 
 static bool too_deep(const char *text, size_t size)
 {
@@ -388,16 +389,21 @@ static size_t edit_distance(const char *a, const char *b)
 
 const char *rf_nearest_word(const char *word, const char *const *names)
 {
-    const char *best = NULL;
-    size_t best_distance = strlen(word) / 3 + 2;
+    const size_t size = strlen(word);
+    const char *best = NULL, *begins = NULL;
+    size_t best_distance = size / 3 + 2;
     for (; *names != NULL; names++) {
         size_t distance = edit_distance(word, *names);
         if (distance < best_distance) {
             best_distance = distance;
             best = *names;
         }
+        if (size >= LEAST_BEGINNING && strncasecmp(word, *names, size) == 0 &&
+            (begins == NULL || strlen(*names) < strlen(begins))) {
+            begins = *names;
+        }
     }
-    return best;
+    return begins != NULL ? begins : best;
 }
 
 static struct rf_hint hint_of(const char *meant)

@@ -135,8 +135,9 @@ enum rf_status rf_jnode_choice_or(const struct rf_jnode *object,
 
 /* Whether `names` (ends with NULL) contains the word. */
 bool rf_word_is_one_of(const char *word, const char *const *names);
-/* The word of `names` (ends with NULL) nearest to `word` by edit distance if
- * close enough to be a typo, else NULL. */
+/* The shortest word of `names` (ends with NULL) that begins with `word`, if that
+ * has three letters or more; else the nearest by edit distance if close enough
+ * to be a typo, else NULL. */
 const char *rf_nearest_word(const char *word, const char *const *names);
 
 struct rf_hint {

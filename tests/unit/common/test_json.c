@@ -440,7 +440,19 @@ TEST(test_json_nearest_word)
     ck_assert_str_eq(rf_nearest_word("DISAGGREGATED", words), "disaggregated");
     ck_assert_ptr_null(rf_nearest_word("x", words));
     ck_assert_ptr_null(rf_nearest_word("", words));
+    ck_assert_ptr_null(rf_nearest_word("co", words));
     memset(long_word, 'a', sizeof(long_word) - 1);
     long_word[sizeof(long_word) - 1] = '\0';
     ck_assert_ptr_null(rf_nearest_word(long_word, words));
+}
+
+TEST(test_json_nearest_word_may_be_written_in_part)
+{
+    static const char *const words[] = {"mxfp8", "fp8_block128_ue8m0",
+                                        "fp8_block128", "run", NULL};
+    ck_assert_str_eq(rf_nearest_word("fp8", words), "fp8_block128");
+    ck_assert_str_eq(rf_nearest_word("FP8_", words), "fp8_block128");
+    ck_assert_str_eq(rf_nearest_word("fp8_block128_u", words),
+                     "fp8_block128_ue8m0");
+    ck_assert_str_eq(rf_nearest_word("xfp8", words), "mxfp8");
 }

@@ -39,15 +39,11 @@ json_t *rf_json_schema_number(double least, double most)
                      "maximum", most);
 }
 
-json_t *rf_json_schema_words(const char *const *words,
-                             const char *const *others)
+json_t *rf_json_schema_words(const char *const *words)
 {
     json_t *list = json_array();
     for (; *words != NULL; words++) {
         json_array_append_new(list, json_string(*words));
-    }
-    for (; others != NULL && *others != NULL; others += 2) {
-        json_array_append_new(list, json_string(*others));
     }
     return json_pack("{s:o}", "enum", list);
 }

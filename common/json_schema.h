@@ -16,10 +16,7 @@ json_t *rf_json_schema_integer(uint64_t least, uint64_t most);
 json_t *rf_json_schema_count(void); /* from 0 */
 json_t *rf_json_schema_number(double least, double most);
 
-/* One of the words of `words` or, with `others`, of the synonyms there, as for
- * rf_jnode_choice_or(). */
-json_t *rf_json_schema_words(const char *const *words,
-                             const char *const *others);
+json_t *rf_json_schema_words(const char *const *words);
 
 json_t *rf_json_schema_list(json_t *items, size_t least, size_t most);
 json_t *rf_json_schema_any_list(json_t *items); /* of any length */

@@ -49,12 +49,12 @@ static bool valid_fingerprint(const char *text)
 
 static json_t *method_schema(void)
 {
-    return rf_json_schema_words(methods, NULL);
+    return rf_json_schema_words(methods);
 }
 
 static json_t *bind_schema(void)
 {
-    return rf_json_schema_words(binds, NULL);
+    return rf_json_schema_words(binds);
 }
 
 static json_t *env_schema(void)

@@ -94,7 +94,7 @@ static json_t *method_schema(void)
     for (size_t m = 0; m < RF_METHOD_COUNT; m++) {
         names[m] = rf_method_infos[m].name;
     }
-    out = rf_json_schema_words(names, NULL);
+    out = rf_json_schema_words(names);
     for (size_t i = 0; (alias = rf_spec_method_alias(i)) != NULL; i++) {
         json_array_append_new(json_object_get(out, "enum"), json_string(alias));
     }
@@ -128,8 +128,7 @@ static json_t *scenario_schema(void)
                        allow(rf_json_schema_type("boolean"), "", "", false));
     rf_json_schema_add(
         out, "impossible",
-        allow(rf_json_schema_words(rf_config_impossible_words, NULL), "", "",
-              false));
+        allow(rf_json_schema_words(rf_config_impossible_words), "", "", false));
     rf_json_schema_add(
         out, "model",
         rf_json_schema_either(reference("model"),

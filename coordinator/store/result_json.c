@@ -348,7 +348,7 @@ json_t *rf_result_status_schema(const char *other)
                                  rf_outcome_name(RF_OUTCOME_INTERRUPTED),
                                  other,
                                  NULL};
-    return rf_json_schema_words(words, NULL);
+    return rf_json_schema_words(words);
 }
 
 #define EXPORTED(M)                                                            \

@@ -38,8 +38,7 @@ enum rf_status rf_components_read(const struct rf_jnode *model,
 void rf_components_add_schemas(json_t *model)
 {
     rf_json_schema_add(model, "mtp", rf_json_schema_type("boolean"));
-    rf_json_schema_add(model, "vision",
-                       rf_json_schema_words(vision_names, NULL));
+    rf_json_schema_add(model, "vision", rf_json_schema_words(vision_names));
 }
 
 static bool is_chosen(const struct rf_components *components,

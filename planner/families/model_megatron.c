@@ -352,10 +352,9 @@ void rf_model_megatron_add_schemas(json_t *object)
     rf_json_schema_add(object, "untie", rf_json_schema_type("boolean"));
     rf_json_schema_add(object, "untie_embeddings_and_output_weights",
                        rf_json_schema_type("boolean"));
-    rf_json_schema_add(object, "normalization",
-                       rf_json_schema_words(norms, NULL));
+    rf_json_schema_add(object, "normalization", rf_json_schema_words(norms));
     rf_json_schema_add(object, "position_embedding_type",
-                       rf_json_schema_words(kinds, NULL));
+                       rf_json_schema_words(kinds));
     rf_json_schema_add(object, "max_position_embeddings",
                        rf_json_schema_integer(1, RF_MODEL_MAX_SIZE));
     rf_json_schema_add(object, "dtype", rf_dtype_schema(true));

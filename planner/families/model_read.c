@@ -142,7 +142,7 @@ json_t *rf_model_schema(void)
     rf_json_schema_add(model, "folder", rf_json_schema_text());
     rf_json_schema_add(model, "tensor", tensor);
     rf_json_schema_add(model, "unknown_tensors",
-                       rf_json_schema_words(unknown_names, NULL));
+                       rf_json_schema_words(unknown_names));
     rf_json_schema_add(model, "revision", rf_json_schema_text());
     rf_json_schema_add(
         model, "rules",

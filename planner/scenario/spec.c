@@ -203,7 +203,7 @@ static json_t *method_schema(void)
 
 static json_t *memory_schema(void)
 {
-    return rf_json_schema_words(memory_names, memory_others);
+    return rf_json_schema_words(memory_names);
 }
 
 static enum rf_status read_link_weight(const struct rf_jnode *node,

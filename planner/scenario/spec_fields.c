@@ -197,7 +197,7 @@ static json_t *value_schema(const struct rf_spec_field *field)
     case RF_SPEC_OBJECT:
         return rf_spec_fields_schema(field->keys);
     default: /* a word */
-        return rf_json_schema_words(field->words, field->others);
+        return rf_json_schema_words(field->words);
     }
 }
 

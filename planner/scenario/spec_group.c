@@ -147,7 +147,7 @@ json_t *rf_group_spec_schema(void)
     for (size_t i = 0; i < RF_ARRAY_SIZE(presets); i++) {
         names[i] = presets[i].name;
     }
-    return rf_json_schema_either(rf_json_schema_words(names, NULL),
+    return rf_json_schema_either(rf_json_schema_words(names),
                                  rf_spec_fields_schema(rf_group_fields));
 }
 

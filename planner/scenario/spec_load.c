@@ -79,7 +79,7 @@ static json_t *rate_schema(void)
 {
     static const char *const words[] = {UNLIMITED, NULL};
     return rf_json_schema_either(rf_json_schema_number(LEAST_RATE, MOST_RATE),
-                                 rf_json_schema_words(words, NULL));
+                                 rf_json_schema_words(words));
 }
 
 #define AT(member) .offset = offsetof(struct rf_load_spec, member)

@@ -24,7 +24,7 @@ static json_t *write_format(const void *in, const struct rf_spec_nodes *nodes)
 
 static json_t *format_schema(void)
 {
-    return rf_json_schema_words(rf_quant_names, NULL);
+    return rf_json_schema_words(rf_quant_names);
 }
 
 /* 1 / s and x · (1 / s) are normal numbers. */
@@ -113,6 +113,6 @@ json_t *rf_quantize_spec_write(const struct rf_quantize_spec *quantize,
 
 json_t *rf_quantize_spec_schema(void)
 {
-    return rf_json_schema_either(rf_json_schema_words(rf_quant_names, NULL),
+    return rf_json_schema_either(rf_json_schema_words(rf_quant_names),
                                  rf_spec_fields_schema(rf_quantize_fields));
 }

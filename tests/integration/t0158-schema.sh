@@ -67,6 +67,7 @@ test_lists_and_variables_are_taken_where_the_reader_takes_them() {
         '.scenarios[0].train.tp = [1, 1]' '.scenarios[0].train.tp = [[1]]' \
         '.scenarios[0].train = [{tp: 1}, {tp: 2}]' \
         '.scenarios[0].iterations = [{max: 10, ci_percent: 2}]' \
+        '.scenarios[0] += {method: "ucx", memory: "gpu"}' \
         '.scenarios[0].slow = [true, false]' '.scenarios[0].name = ["a"]' \
         '.model.num_layers = [1, 2]' '.defaults = {name: "x"}' \
         '.["$schema"] = 1' 'del(.scenarios)' 'del(.scenarios[0].name)' \

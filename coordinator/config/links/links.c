@@ -435,10 +435,9 @@ static json_t *level_schema(void)
     }
     rf_json_schema_add(
         out, "fabric",
-        rf_json_schema_either(
-            rf_json_schema_words(names, NULL),
-            rf_json_schema_list(rf_json_schema_words(names, NULL), 0,
-                                RF_ARRAY_SIZE(fabrics))));
+        rf_json_schema_either(rf_json_schema_words(names),
+                              rf_json_schema_list(rf_json_schema_words(names),
+                                                  0, RF_ARRAY_SIZE(fabrics))));
     rf_json_schema_add(out, "nodes",
                        json_pack("{s:s, s:o}", "type", "object",
                                  "additionalProperties", figures_schema(true)));

@@ -50,9 +50,7 @@ json_t *rf_timeline_schema(void)
     for (size_t i = 0; i < N_NUMBERS; i++) {
         rf_json_schema_add(out, keys[i], rf_json_schema_number(0, MOST));
     }
-    rf_json_schema_add(out, "recompute",
-                       rf_json_schema_words(recomputes, NULL));
-    rf_json_schema_add(out, "attention",
-                       rf_json_schema_words(attentions, NULL));
+    rf_json_schema_add(out, "recompute", rf_json_schema_words(recomputes));
+    rf_json_schema_add(out, "attention", rf_json_schema_words(attentions));
     return out;
 }

@@ -378,6 +378,9 @@ static const struct {
     {SIDES ", 'quantize': {}", "\"format\" is missing"},
     {SIDES ", 'quantize': {'format': 'mxfp4'}", "did you mean \"mxfp8\"?"},
     {SIDES ", 'quantize': 'fp8'", "did you mean \"fp8_tensor\"?"},
+    {SIDES ", 'quantize': {'format': 'mxfp8', 'at': 'source'}",
+     "$.quantize.at: must be one of \"receiver\", \"sender\", not \"source\" "
+     "(did you mean \"sender\"?)"},
     {SIDES ", 'quantize': {'format': 'mxfp8', 'at': 'trainer'}",
      "$.quantize.at: must be one of \"receiver\", \"sender\""},
     {SIDES ", 'quantize': {'format': 'mxfp8', 'overlap': true}",

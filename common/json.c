@@ -296,6 +296,7 @@ struct rf_jnode rf_jnode_get(const struct rf_jnode *object, const char *key)
     *append(at, key, 120) = '\0';
     node.value = json_object_get(object->value, key);
     node.file = object->file;
+    node.label = object->label;
     node.needs = object->needs;
     return node;
 }
@@ -316,6 +317,7 @@ struct rf_jnode rf_jnode_at(const struct rf_jnode *array, size_t index)
     *at = '\0';
     node.value = json_array_get(array->value, index);
     node.file = array->file;
+    node.label = array->label;
     node.needs = array->needs;
     return node;
 }
@@ -328,8 +330,10 @@ enum rf_status rf_jnode_fail(const struct rf_jnode *node, struct rf_err *err,
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    return rf_err_set(err, RF_ERR_CONFIG, "%s: %s: %s", node->file, node->path,
-                      text);
+    return rf_err_set(err, RF_ERR_CONFIG, "%s: %s%s%.80s%s: %s", node->file,
+                      node->path, node->label != NULL ? " (" : "",
+                      node->label != NULL ? node->label : "",
+                      node->label != NULL ? ")" : "", text);
 }
 
 /* A value as shown in errors: its JSON, truncated if long. */

@@ -21,6 +21,7 @@ struct rf_jnode {
      * the paths listed here (ends with NULL), which a newer program wrote and
      * requires the reader to know. */
     const char *const *needs;
+    const char *label; /* borrowed; errors add it to the path. NULL: none */
 };
 
 /* Parses a whole document: duplicate keys, trailing text, depth beyond
@@ -75,7 +76,8 @@ struct rf_jnode rf_jnode_root(json_t *value, const char *file);
 struct rf_jnode rf_jnode_get(const struct rf_jnode *object, const char *key);
 struct rf_jnode rf_jnode_at(const struct rf_jnode *array, size_t index);
 
-/* Sets `err` to "<file>: <path>: <text>" with RF_ERR_CONFIG; returns that. */
+/* Sets `err` to "<file>: <path>: <text>", or "<file>: <path> (<label>): <text>",
+ * with RF_ERR_CONFIG; returns that. */
 enum rf_status rf_jnode_fail(const struct rf_jnode *node, struct rf_err *err,
                              const char *fmt, ...) RF_PRINTF(3, 4);
 

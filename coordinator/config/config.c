@@ -155,7 +155,8 @@ static enum rf_status check_method_keys(const struct rf_jnode *suite,
     enum rf_status status = RF_OK;
     for (size_t i = 0; status == RF_OK && i < json_array_size(list.value);
          i++) {
-        const struct rf_jnode node = rf_jnode_at(&list, i);
+        struct rf_jnode node = rf_jnode_at(&list, i);
+        node.label = json_string_value(json_object_get(node.value, "name"));
         status = rf_config_check_method_keys(&node, json_array_get(written, i),
                                              config, err);
     }
@@ -451,6 +452,7 @@ struct rf_jnode rf_config_scenario(const struct rf_config *config, size_t index)
     struct rf_jnode node =
         rf_jnode_root(config->scenarios[index].value, config->file);
     snprintf(node.path, sizeof(node.path), "%s", config->scenarios[index].path);
+    node.label = config->scenarios[index].name;
     return node;
 }
 

@@ -423,11 +423,13 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
                               "with \".\" or \"-\" (it names a result file)",
                               RF_CONFIG_MAX_NAME);
     }
-    status = read_own_keys(scenario, &all, err);
-    RF_THEN(status, find_axes(scenario, "", 0, &axes, err));
+    struct rf_jnode named = *scenario;
+    named.label = base;
+    status = read_own_keys(&named, &all, err);
+    RF_THEN(status, find_axes(&named, "", 0, &axes, err));
     if (status == RF_OK) {
         all.base = rf_xstrdup(base);
-        status = expand(scenario, &all, &axes, config, err);
+        status = expand(&named, &all, &axes, config, err);
         free(all.base);
     }
     for (size_t a = 0; a < axes.n; a++) {

@@ -56,6 +56,7 @@ static enum rf_status read_own_model(const struct rf_jnode *root,
         complete_model(scenario->model, json_object_get(root->value, "model"));
     node.value = whole;
     snprintf(node.path, sizeof(node.path), "%s.model", scenario->path);
+    node.label = scenario->name;
     status = rf_model_file_inline(&node, config->folder, &inlined, err);
     json_decref(whole);
     RF_THEN(status, check_here(&node, inlined, err));

@@ -153,6 +153,7 @@ enum rf_status rf_config_check_updates(const struct rf_config *config,
             continue;
         }
         snprintf(node.path, sizeof(node.path), "%s.model", scenario->path);
+        node.label = scenario->name;
         status = scenario->model != NULL ? rf_model_from_json(&node, &own, err)
                                          : RF_OK;
         RF_THEN(status, check_scenario(config, i, own != NULL ? own : model,

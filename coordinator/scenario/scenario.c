@@ -194,6 +194,7 @@ static enum rf_status take_own_model(struct rf_scenario *scenario,
         return RF_OK;
     }
     snprintf(node.path, sizeof(node.path), "%s.model", member->path);
+    node.label = member->name;
     status = rf_model_from_json(&node, &scenario->own_model, err);
     if (status == RF_OK) {
         *model = scenario->own_model;

@@ -72,7 +72,7 @@ test_mistakes_are_those_of_the_file() {
     mv edited cluster.json
     coord_exits 2 plan cluster.json
     cmp -s err set || fail "not the same error"
-    expect_text err 'cluster.json: \$\.scenarios\[0\]: unknown key "itertions" \(did you mean "iterations"'
+    expect_text err 'cluster.json: \$\.scenarios\[0\] \(split\): unknown key "itertions" \(did you mean "iterations"'
     coord_exits 2 plan cluster.json --hostfile none
     expect_text err '--hostfile: none: cannot open'
     [ ! -e results ] || fail "something was run"
@@ -85,7 +85,7 @@ test_added_hosts_take_the_places_of_dropped_ones_in_scenarios() {
     expect_json out '.scenarios[0].scenario | .train.nodes == ["c"] and
         .infer.nodes == ["gpu-b"]'
     coord_exits 2 plan cluster.json --nodes 'gpu-b'
-    expect_text err '\$\.scenarios\[0\]\.train\.nodes\[0\]: unknown node "gpu-a"'
+    expect_text err '\$\.scenarios\[0\]\.train\.nodes\[0\] \(split\): unknown node "gpu-a"'
     coord_exits 0 plan cluster.json --nodes 'gpu-b,c' \
         --set 'scenarios.0.train.nodes=["c"]'
 }
@@ -99,7 +99,7 @@ test_counted_nodes_follow_the_hosts() {
     expect_json "$(result split)" '.scenario.train.nodes == ["z1"] and
         .scenario.infer.nodes == ["z2", "z3"]'
     coord_exits 2 cluster.json --nodes 'z[1-2]'
-    expect_text err '\$\.scenarios\[0\]\.infer\.nodes: needs 2 nodes, but the cluster has 2 and other sides take 1'
+    expect_text err '\$\.scenarios\[0\]\.infer\.nodes \(split\): needs 2 nodes, but the cluster has 2 and other sides take 1'
 }
 
 test_a_model_alone_has_values_but_no_nodes() {

@@ -57,7 +57,7 @@ test_a_number_is_a_number() {
 test_a_bad_rule_is_named_by_its_path() {
     cluster '{"min": 9, "max": 6, "ci_percent": 2}'
     coord_exits 2 cluster.json -n
-    expect_text err '\$\.scenarios\[0\]\.iterations\.max: '
+    expect_text err '\$\.scenarios\[0\]\.iterations\.max \(x\): '
 }
 
 run_tests

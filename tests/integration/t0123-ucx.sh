@@ -123,7 +123,7 @@ test_directions_multiply_only_method_ucx() {
         "split-method=ucx-ucx.direction=get"]'
     expect_text err '^3 scenarios, 1 equal left out$'
     coord_exits 2 plan cluster.json --set 'scenarios.*.method=host'
-    expect_text err 'scenarios\[0\]\.ucx: applies to method ucx in host memory, not to host: remove it'
+    expect_text err 'scenarios\[0\]\.ucx \(split\): applies to method ucx in host memory, not to host: remove it'
 }
 
 test_without_the_module_ucx_is_refused_with_the_reason() {

@@ -204,7 +204,7 @@ test_values_and_hosts_are_set_in_every_file() {
 test_a_method_that_the_keys_of_a_scenario_do_not_suit_is_refused() {
     suite methods --set 'scenarios.*.method=ucx'
     expect_exit 2
-    expect_text err 'scenarios\[0\]\.disk: applies to method disk, not to ucx: '
+    expect_text err 'scenarios\[0\]\.disk \([a-z0-9-]+\): applies to method disk, not to ucx: '
     suite methods --set 'scenarios.*.method=ucx' --set 'scenarios.*.disk=null'
     expect_exit 0
     [ "$planned" = "same-layout tp2pp2-to-tp4 durable-disk" ] ||

@@ -21,10 +21,14 @@ static enum rf_status build(struct rf_start_task *task,
                             const struct keys *keys, const uint32_t *slots,
                             struct rf_err *err)
 {
-    const struct rf_jnode model = {start->model, "START", "$.model",
-                                   keys->of_model};
-    const struct rf_jnode spec = {start->scenario, "START", "$.scenario",
-                                  keys->of_scenario};
+    const struct rf_jnode model = {.value = start->model,
+                                   .file = "START",
+                                   .path = "$.model",
+                                   .needs = keys->of_model};
+    const struct rf_jnode spec = {.value = start->scenario,
+                                  .file = "START",
+                                  .path = "$.scenario",
+                                  .needs = keys->of_scenario};
     enum rf_status status = rf_model_from_json(&model, &task->model, err);
     RF_THEN(status, rf_spec_from_json(&spec, task->node_names, task->n_nodes,
                                       &task->spec, err));

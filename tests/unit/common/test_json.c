@@ -431,6 +431,19 @@ TEST(test_json_unknown_keys_name_the_nearest)
                  "123456789\"");
 }
 
+TEST(test_json_errors_add_the_label_to_the_path)
+{
+    struct rf_jnode root = parse("{\"list\": [{\"size\": 1}]}");
+    struct rf_jnode list = rf_jnode_get(&root, "list");
+    struct rf_jnode item = rf_jnode_at(&list, 0), size;
+    item.label = "small";
+    size = rf_jnode_get(&item, "size");
+    rf_jnode_fail(&size, &err, "too small");
+    ck_assert_str_eq(err.text, "f.json: $.list[0].size (small): too small");
+    rf_jnode_fail(&list, &err, "too short");
+    ck_assert_str_eq(err.text, "f.json: $.list: too short");
+}
+
 TEST(test_json_nearest_word)
 {
     static const char *const words[] = {"colocated", "disaggregated", NULL};

@@ -220,22 +220,22 @@ static const struct {
     {FILE_WITH(NODES, "{'train': {}, 'infer': {}}"), "$.scenarios[0]", "name"},
     {FILE_WITH(NODES, ""), "$.scenarios", "at least one"},
     {FILE_WITH(NODES, "7"), "$.scenarios[0]", "object"},
-    {FILE_WITH(NODES, "{'name': 's', 'method': []}"), "$.scenarios[0].method",
+    {FILE_WITH(NODES, "{'name': 's', 'method': []}"), "$.scenarios[0].method (s)",
      "empty list"},
     {FILE_WITH(NODES, "{'name': 's', 'method': [['a']]}"),
-     "$.scenarios[0].method[0]", "matrix"},
+     "$.scenarios[0].method[0] (s)", "matrix"},
     {FILE_WITH(NODES, "{'name': 's', 'ucx': [{'direction': 'put'}, "
                       "{'direction': 'get'}]}"),
-     "$.scenarios[0].ucx[0]",
+     "$.scenarios[0].ucx[0] (s)",
      "true or false; write the list inside: \"ucx\": {\"direction\": [...]}"},
-    {FILE_WITH(NODES, "{'name': 's', 'ucx': [{}]}"), "$.scenarios[0].ucx[0]",
-     "true or false"},
+    {FILE_WITH(NODES, "{'name': 's', 'ucx': [{}]}"),
+     "$.scenarios[0].ucx[0] (s)", "true or false"},
     {FILE_WITH(
          NODES,
          "{'name': 's', 'method': ['host', 'host'], 'train': {}, 'infer': {}}"),
-     "$.scenarios[0].method[1]", "twice"},
+     "$.scenarios[0].method[1] (s)", "twice"},
     {FILE_WITH(NODES, "{'name': 's', 'train': {'tpp': 1}, 'infer': {}}"),
-     "$.scenarios[0].train", "tpp"},
+     "$.scenarios[0].train (s)", "tpp"},
     {FILE_WITH("'nodes': []", SCENARIO), "$.nodes", "1 to"},
     {FILE_WITH("'nodes': [{'host': 'a'}]", SCENARIO), "$.nodes[0]", "slots"},
     {FILE_WITH("'nodes': [{'host': 'a', 'slots': 0}]", SCENARIO),
@@ -346,7 +346,7 @@ TEST(test_config_refuses_a_list_that_is_too_long)
     ck_assert_int_eq(
         rf_config_from_json(document, "c.json", true, &config, &err),
         RF_ERR_CONFIG);
-    ck_assert_str_eq(err.text, "c.json: $.scenarios[4096]: more than 4096 "
+    ck_assert_str_eq(err.text, "c.json: $.scenarios[4096] (s4096): more than 4096 "
                                "scenarios: 4096 before this one");
 }
 

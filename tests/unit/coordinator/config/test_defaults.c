@@ -187,21 +187,21 @@ static const struct {
      "each scenario needs its own name"},
     {"'defaults': {'metod': 'host'}, 'scenarios': [{'name': 's', 'train': {}, "
      "'infer': {}}]",
-     "$.scenarios[0]", "metod"},
+     "$.scenarios[0] (s)", "metod"},
     {"'scenarios': [{'name': 's', 'method': ['a b', 'A_b'], 'train': {}}]",
-     "$.scenarios[0].method[1]", "makes the same name as [0]: \"A_b\""},
+     "$.scenarios[0].method[1] (s)", "makes the same name as [0]: \"A_b\""},
     {"'scenarios': [{'name': 's', 'model': [{'name': 'm', 'x': 1}, {'config': "
      "'d/m.json'}], 'train': {}}]",
-     "$.scenarios[0].model[1]", "makes the same name as [0]: \"m\""},
+     "$.scenarios[0].model[1] (s)", "makes the same name as [0]: \"m\""},
     {"'scenarios': [{'name': 's', 'model': ['a', 'b'], 'train': {}}]",
-     "$.scenarios[0].model[0]", "each model of a matrix"},
+     "$.scenarios[0].model[0] (s)", "each model of a matrix"},
     {"'scenarios': [{'name': 's', 'model': {'checkpoint': '/absent'}, 'train': "
      "{}, 'infer': {}}]",
-     "$.scenarios[0].model", "/absent is not on this machine"},
+     "$.scenarios[0].model (s)", "/absent is not on this machine"},
     {"'scenarios': [{'name': 's', 'slow': [true, false]}]",
-     "$.scenarios[0].slow", "true or false"},
+     "$.scenarios[0].slow (s)", "true or false"},
     {"'scenarios': [{'name': 's', 'impossible': 'ignore'}]",
-     "$.scenarios[0].impossible", "skip"},
+     "$.scenarios[0].impossible (s)", "skip"},
 };
 
 LOOP_TEST(test_suite_errors_name_place_and_rule, RF_ARRAY_SIZE(wrong))

@@ -89,32 +89,36 @@ static const struct {
     const char *text, *error;
 } bad[] = {
     {ONE("'method': 'host', 'ucx': {'direction': 'get'}"),
-     "$.scenarios[0].ucx: applies to method ucx in host memory, not to host: "
+     "$.scenarios[0].ucx (s): applies to method ucx in host memory, not to "
+     "host: "
      "remove it, or set it in \"defaults\""},
     {ONE("'ucx': {'direction': ['put', 'get']}"),
-     "$.scenarios[0].ucx: applies to method ucx in host memory, not to host"},
+     "$.scenarios[0].ucx (s): applies to method ucx in host memory, not to "
+     "host"},
     {ONE("'method': 'ucx', 'memory': 'cuda', 'ucx': {'direction': 'put'}"),
-     "$.scenarios[0].ucx: applies to method ucx in host memory, not to "
+     "$.scenarios[0].ucx (s): applies to method ucx in host memory, not to "
      "ucx-cuda"},
     {ONE("'method': ['host', 'tcp'], 'warmup': [0, 1], 'disk': {'folder': "
          "'/x'}"),
-     "$.scenarios[0].disk: applies to method disk, not to host, tcp: "},
+     "$.scenarios[0].disk (s): applies to method disk, not to host, tcp: "},
     {ONE("'method': ['host', 'tcp'], 'memory': 'cuda'"),
-     "$.scenarios[0].memory: methods host, tcp keep weights in host memory: "
+     "$.scenarios[0].memory (s): methods host, tcp keep weights in host "
+     "memory: "
      "remove the key, or use a method for GPU memory: nccl, "},
     {ONE("'method': 'nccl', 'memory': ['host', 'cuda']"),
-     "$.scenarios[0].memory[0]: method nccl keeps weights in GPU memory: "},
+     "$.scenarios[0].memory[0] (s): method nccl keeps weights in GPU memory: "},
     {FILE_WITH(
          "'defaults': {'method': 'host'}, 'variables': {'all': [" SCENARIO(
              "'disk': {'folder': '/x'}") "]}, "
                                          "'scenarios': '$all'"),
-     "$.scenarios[0].disk: applies to method disk, not to host"},
+     "$.scenarios[0].disk (s): applies to method disk, not to host"},
     /* what is wrong by itself comes first */
     {ONE("'method': 'tcp', 'memory': 'hots'"), "(did you mean \"host\"?)"},
-    {ONE("'method': 'tcp', 'memory': true"), "$.scenarios[0].memory: must be"},
+    {ONE("'method': 'tcp', 'memory': true"),
+     "$.scenarios[0].memory (s): must be"},
     {ONE("'method': 'nccl', 'memory': ['cuda', 'cdua']"),
      "(did you mean \"cuda\"?)"},
-    {ONE("'disk': {'folder': 1}"), "$.scenarios[0].disk.folder: must be"},
+    {ONE("'disk': {'folder': 1}"), "$.scenarios[0].disk.folder (s): must be"},
 };
 
 LOOP_TEST(test_method_keys_that_no_member_uses_are_refused, RF_ARRAY_SIZE(bad))

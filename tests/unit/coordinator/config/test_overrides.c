@@ -207,10 +207,10 @@ LOOP_TEST(test_overrides_unknown_members_are_errors_of_the_file, 3)
     static const char *const sets[] = {"scenarios.*.iteration=3", "link.x=1",
                                        "scenarios.one.trian.tp=1"};
     static const char *const errors[] = {
-        "c.json: $.scenarios[0]: unknown key \"iteration\" (did you mean "
+        "c.json: $.scenarios[0] (one): unknown key \"iteration\" (did you mean "
         "\"iterations\"?)",
         "c.json: $: unknown key \"link\" (did you mean \"links\"?)",
-        "c.json: $.scenarios[0]: unknown key \"trian\" (did you mean "
+        "c.json: $.scenarios[0] (one): unknown key \"trian\" (did you mean "
         "\"train\"?)"};
     json_t *document = cluster();
     struct rf_config *config = NULL;

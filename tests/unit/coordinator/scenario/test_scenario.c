@@ -78,7 +78,7 @@ static const struct {
      {"shm works inside a node only"}},
     {SIDES "'method': 'disk'", {"$.scenarios[0]", "needs", "folder"}},
     {SIDES "'method': 'tcp', 'memory': 'cuda'",
-     {"$.scenarios[0].memory: method tcp keeps weights in host memory",
+     {"$.scenarios[0].memory (it): method tcp keeps weights in host memory",
       "a method for GPU memory: nccl, "}},
     {SIDES "'memory': 'cuda'", {"method host keeps weights in host memory"}},
     {SIDES "'method': 'nccl', 'memory': 'host'",

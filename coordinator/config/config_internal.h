@@ -13,6 +13,9 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
 extern const char *const rf_config_impossible_words[];
 /* Keys of a model of which a member of a list has one, for its name. */
 extern const char *const rf_config_model_names[];
+/* Whether `path` is inside a scenario's model, whose objects are no values of an
+ * axis. */
+bool rf_config_in_model(const char *path);
 /* Whether a list at `path` of a scenario, such as "model.num_layers", which ends
  * with `key`, is an axis. In a model, sizes and dtypes are; its other lists
  * describe it. */

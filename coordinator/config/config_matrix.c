@@ -1,13 +1,14 @@
 /*
- * A list in place of a scalar makes a matrix: one scenario object with lists
- * becomes one object for each combination of their values.
+ * A list in place of a scalar or an object makes a matrix: one scenario object
+ * with lists becomes one object for each combination of their values.
  *
  * The axes are in the order of the file, nested objects included; the first
  * varies slowest. Lists by nature, such as pp_layers, are not axes
  * (spec_fields.h). A member is called <scenario>-<axis>=<value>-… (nested axes
- * as "train.tp"), with bytes unfit for a file name replaced by "_". Axes that
- * do not concern a member's method (config_method_keys.c) neither multiply nor
- * name it. The product is bounded before any member is made.
+ * as "train.tp", an object as "tp=1+pp=2"), with bytes unfit for a file name
+ * replaced by "_". Axes that do not concern a member's method
+ * (config_method_keys.c) neither multiply nor name it. The product is bounded
+ * before any member is made.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,9 +43,14 @@ static bool list_by_nature(const char *key)
     return field != NULL && field->is_list;
 }
 
+bool rf_config_in_model(const char *path)
+{
+    return strncmp(path, "model.", 6) == 0;
+}
+
 bool rf_config_may_be_axis(const char *path, const char *key)
 {
-    const char *in_model = strncmp(path, "model.", 6) == 0 ? path + 6 : NULL;
+    const char *in_model = rf_config_in_model(path) ? path + 6 : NULL;
     if (list_by_nature(key)) {
         return false;
     }
@@ -74,12 +80,27 @@ static const char *model_name(const json_t *model)
     return NULL;
 }
 
+/* Refuses a list as an axis inside a value of an axis. */
+static enum rf_status check_object(const struct rf_jnode *object,
+                                   struct rf_err *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach (object->value, key, value) {
+        if (json_is_array(value) && !list_by_nature(key)) {
+            const struct rf_jnode inner = rf_jnode_get(object, key);
+            return rf_jnode_fail(&inner, err,
+                                 "no matrix inside a value of a matrix; write "
+                                 "one object for each value of \"%.60s\"",
+                                 key);
+        }
+    }
+    return RF_OK;
+}
+
 static enum rf_status check_value(const struct rf_jnode *item, const char *path,
                                   struct rf_err *err)
 {
-    static const char rule[] =
-        "values of a matrix must be numbers, strings, true or false";
-    const char *key, *last;
     if (strcmp(path, "model") == 0) {
         return json_is_object(item->value) && model_name(item->value) != NULL
                    ? RF_OK
@@ -87,35 +108,54 @@ static enum rf_status check_value(const struct rf_jnode *item, const char *path,
                                    "each model of a matrix must be an object "
                                    "with a \"name\" or the path of a file");
     }
-    if (!json_is_object(item->value) && !json_is_array(item->value) &&
-        !json_is_null(item->value)) {
-        return RF_OK;
+    if (json_is_object(item->value) && !rf_config_in_model(path)) {
+        return check_object(item, err);
     }
-    key = json_object_iter_key(json_object_iter(item->value));
-    last = strrchr(path, '.');
-    return key == NULL
-               ? rf_jnode_fail(item, err, "%s", rule)
-               : rf_jnode_fail(item, err,
-                               "%s; write the list inside: \"%s\": "
-                               "{\"%.60s\": [...]}",
-                               rule, last != NULL ? last + 1 : path, key);
+    return json_is_object(item->value) || json_is_array(item->value) ||
+                   json_is_null(item->value)
+               ? rf_jnode_fail(item, err,
+                               "values of a matrix must be numbers, strings, "
+                               "true or false%s",
+                               rf_config_in_model(path) ? "" : ", or objects")
+               : RF_OK;
 }
 
-static char *value_text(const json_t *value)
+static char *plain_text(const json_t *value)
 {
     char *text;
-    if (json_is_object(value)) {
+    if (json_is_string(value)) {
+        return rf_xstrdup(json_string_value(value));
+    }
+    text = json_dumps(value,
+                      JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+    return text != NULL ? text : rf_xstrdup("?");
+}
+
+/* "tp=1+pp=2" */
+static char *object_text(const json_t *object)
+{
+    char *text = NULL;
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)object, key, value) {
+        char *inner = plain_text(value);
+        rf_text_add(&text, "+", "%s=%s", key, inner);
+        free(inner);
+    }
+    return text != NULL ? text : rf_xstrdup("");
+}
+
+/* What names a value of the axis at `path`. */
+static char *value_text(const char *path, const json_t *value)
+{
+    char *text;
+    if (strcmp(path, "model") == 0) {
         const char *name = model_name(value);
         size_t length = strlen(name);
         bool file = length > 5 && strcmp(name + length - 5, ".json") == 0;
         text = rf_xasprintf("%.*s", (int)(file ? length - 5 : length), name);
-    } else if (json_is_string(value)) {
-        text = rf_xstrdup(json_string_value(value));
     } else {
-        char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
-                                             JSON_REAL_PRECISION(9));
-        text = rf_xstrdup(dumped != NULL ? dumped : "?");
-        free(dumped);
+        text = json_is_object(value) ? object_text(value) : plain_text(value);
     }
     for (char *c = text; *c != '\0'; c++) {
         if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -158,7 +198,7 @@ static enum rf_status check_values(const struct rf_jnode *list,
         struct rf_jnode item = rf_jnode_at(list, n);
         status = check_value(&item, path, err);
         if (status == RF_OK) {
-            texts[n] = value_text(item.value);
+            texts[n] = value_text(path, item.value);
             status = check_twice(list, n++, texts, err);
         }
     }
@@ -234,7 +274,8 @@ static enum rf_status find_axes(const struct rf_jnode *object,
     return RF_OK;
 }
 
-/* Puts `value` at a dotted `path` of `object`; numbers are places in lists. */
+/* Puts `value` (taken) at a dotted `path` of `object`; numbers are places in
+ * lists. */
 static void put_at(json_t *object, const char *path, json_t *value)
 {
     char key[128];
@@ -246,7 +287,7 @@ static void put_at(json_t *object, const char *path, json_t *value)
                      : json_object_get(object, key);
         path = dot + 1;
     }
-    json_object_set(object, path, value);
+    json_object_set_new(object, path, value);
 }
 
 /* The index of member `index`'s value among those of axis `a`. */
@@ -264,7 +305,8 @@ static void choose(const struct axes *axes, size_t index, json_t *member)
     for (size_t a = 0; a < axes->n; a++) {
         const struct axis *axis = &axes->list[a];
         put_at(member, axis->path,
-               json_array_get(axis->values, choice_of(axes, a, index)));
+               json_deep_copy(
+                   json_array_get(axis->values, choice_of(axes, a, index))));
     }
 }
 
@@ -292,7 +334,8 @@ static char *member_name(const char *base, const struct axes *axes,
             continue;
         }
         text =
-            value_text(json_array_get(axis->values, choice_of(axes, a, index)));
+            value_text(axis->path,
+                       json_array_get(axis->values, choice_of(axes, a, index)));
         rf_text_add(&name, "-", "%s=%s", axis->path, text);
         free(text);
     }

@@ -72,15 +72,21 @@ static json_t *allow(json_t *schema, const char *path, const char *key,
 {
     const char *is = json_string_value(json_object_get(schema, "type"));
     const bool object = is != NULL && strcmp(is, "object") == 0;
-    json_t *out;
+    const bool in_model = rf_config_in_model(path);
+    json_t *item = NULL, *out;
+    if (axes && *key != '\0' && !(object && in_model) &&
+        rf_config_may_be_axis(path, key)) {
+        item = allow(json_deep_copy(schema), path, key, false);
+        if (in_model) {
+            json_object_set_new(
+                item, "type",
+                json_pack("[s, s, s]", "string", "number", "boolean"));
+        }
+    }
     allow_inside(schema, path, axes);
     out = rf_json_schema_either(schema, reference("variable"));
-    if (axes && !object && rf_config_may_be_axis(path, key)) {
-        json_t *forms = json_object_get(out, "anyOf");
-        json_t *item =
-            json_pack("{s:[s, s, s], s:o}", "type", "string", "number",
-                      "boolean", "anyOf", json_copy(forms));
-        json_array_append_new(forms, axis_schema(item));
+    if (item != NULL) {
+        json_array_append_new(json_object_get(out, "anyOf"), axis_schema(item));
     }
     return out;
 }

@@ -54,6 +54,9 @@ test_lists_and_variables_are_taken_where_the_reader_takes_them() {
         '.scenarios[0].group = {by: ["layer", "bytes:1GB"]}' \
         '.scenarios[0].iterations = {min: 6, max: [10, 20], ci_percent: 2}' \
         '.scenarios[0].iterations = [5, 6]' \
+        '.scenarios[0].iterations = [{max: 10, ci_percent: 2}]' \
+        '.scenarios[0].train = [{tp: 1}, {tp: 2}]' \
+        '.scenarios[0].group = ["rdt", {by: "layer"}]' \
         '.scenarios[0].model = {num_layers: [1, 2]}' \
         '.scenarios[0].model = [{name: "a", num_layers: 1}, .model]' \
         '.scenarios[0].train = {pp_layers: [1]}' \
@@ -65,8 +68,9 @@ test_lists_and_variables_are_taken_where_the_reader_takes_them() {
         '.defaults = {train: {tp: [1, 2]}} | del(.scenarios[0].train)'
     plan_each 2 refused '.scenarios[0].train.tp = []' \
         '.scenarios[0].train.tp = [1, 1]' '.scenarios[0].train.tp = [[1]]' \
-        '.scenarios[0].train = [{tp: 1}, {tp: 2}]' \
-        '.scenarios[0].iterations = [{max: 10, ci_percent: 2}]' \
+        '.scenarios[0].train = [{tp: [1, 2]}]' \
+        '.scenarios[0].infer = [[{tp: 1}]]' '.scenarios[0].load = [[]]' \
+        '.scenarios[0].group = ["rdt", null]' \
         '.scenarios[0] += {method: "ucx", memory: "gpu"}' \
         '.scenarios[0].slow = [true, false]' '.scenarios[0].name = ["a"]' \
         '.model.num_layers = [1, 2]' '.defaults = {name: "x"}' \

@@ -157,6 +157,50 @@ TEST(test_config_members_are_called_as_the_file_spells_their_values)
                      "s-method=ucx-cuda-model=a-b=c_d");
 }
 
+TEST(test_config_lists_of_objects_make_a_matrix)
+{
+    static const char *const names[] = {
+        "s-train=tp=1+pp=2-group=rdt", "s-train=tp=1+pp=2-group=by=layers_2",
+        "s-train=tp=2+nodes=__a__-group=rdt",
+        "s-train=tp=2+nodes=__a__-group=by=layers_2"};
+    AUTO(rf_config) *config = read_good(FILE_WITH(
+        NODES, "{'name': 's', 'train': [{'tp': 1, 'pp': 2}, {'tp': 2, 'nodes': "
+               "['a']}], 'infer': {}, 'group': ['rdt', {'by': 'layers:2'}]}"));
+    ck_assert_uint_eq(config->n_scenarios, 4);
+    for (size_t i = 0; i < 4; i++) {
+        const struct rf_scenario_config *scenario = &config->scenarios[i];
+        ck_assert_str_eq(scenario->name, names[i]);
+        ck_assert_int_eq(json_integer_at(scenario->value, "train.tp"),
+                         i < 2 ? 1 : 2);
+    }
+    ck_assert_str_eq(json_text_at(config->scenarios[3].value, "group.by"),
+                     "layers:2");
+}
+
+/* Pools have axes of their own; paths in an object become absolute. */
+TEST(test_config_objects_of_a_matrix_are_read_as_others)
+{
+    AUTO(rf_config) *config;
+    ck_assert_int_eq(chdir("/tmp"), 0);
+    config = read_good(FILE_WITH(
+        NODES, "{'name': 's', 'mode': 'disaggregated', 'method': 'disk', "
+               "'train': {}, 'infer': [{'quantize': [{'format': 'mxfp8'}, "
+               "'nvfp4']}, {}], 'disk': [{'folder': 'x'}, {'folder': '/y'}]}"));
+    ck_assert_uint_eq(config->n_scenarios, 4);
+    ck_assert_str_eq(config->scenarios[0].name,
+                     "s-infer.0.quantize=format=mxfp8-disk=folder=x");
+    ck_assert_str_eq(json_text_at(config->scenarios[0].value, "disk.folder"),
+                     "/tmp/dir/x");
+    ck_assert_str_eq(json_text_at(config->scenarios[3].value, "disk.folder"),
+                     "/y");
+    ck_assert_str_eq(
+        json_text_at(
+            json_array_get(json_object_get(config->scenarios[0].value, "infer"),
+                           0),
+            "quantize.format"),
+        "mxfp8");
+}
+
 TEST(test_config_lists_by_nature_are_no_axes)
 {
     AUTO(rf_config) *config = read_good(FILE_WITH(
@@ -220,16 +264,23 @@ static const struct {
     {FILE_WITH(NODES, "{'train': {}, 'infer': {}}"), "$.scenarios[0]", "name"},
     {FILE_WITH(NODES, ""), "$.scenarios", "at least one"},
     {FILE_WITH(NODES, "7"), "$.scenarios[0]", "object"},
-    {FILE_WITH(NODES, "{'name': 's', 'method': []}"), "$.scenarios[0].method (s)",
-     "empty list"},
+    {FILE_WITH(NODES, "{'name': 's', 'method': []}"),
+     "$.scenarios[0].method (s)", "empty list"},
     {FILE_WITH(NODES, "{'name': 's', 'method': [['a']]}"),
      "$.scenarios[0].method[0] (s)", "matrix"},
-    {FILE_WITH(NODES, "{'name': 's', 'ucx': [{'direction': 'put'}, "
-                      "{'direction': 'get'}]}"),
-     "$.scenarios[0].ucx[0] (s)",
-     "true or false; write the list inside: \"ucx\": {\"direction\": [...]}"},
-    {FILE_WITH(NODES, "{'name': 's', 'ucx': [{}]}"),
-     "$.scenarios[0].ucx[0] (s)", "true or false"},
+    {FILE_WITH(NODES, "{'name': 's', 'group': ['rdt', null]}"),
+     "$.scenarios[0].group[1] (s)", "true or false, or objects"},
+    {FILE_WITH(NODES, "{'name': 's', 'model': {'megatron': [{}]}}"),
+     "$.scenarios[0].model.megatron[0] (s)", "true or false"},
+    {FILE_WITH(NODES, "{'name': 's', 'train': [{'nodes': ['a'], 'tp': [1, "
+                      "2]}]}"),
+     "$.scenarios[0].train[0].tp (s)",
+     "no matrix inside a value of a matrix; write one object for each value of "
+     "\"tp\""},
+    {FILE_WITH(NODES, "{'name': 's', 'train': {}, 'infer': {}, 'quantize': "
+                      "['mxfp8', {'format': 'mxfp9'}]}"),
+     "$.scenarios[0].quantize.format (s-quantize=format=mxfp9)",
+     "(did you mean \"mxfp8\"?)"},
     {FILE_WITH(
          NODES,
          "{'name': 's', 'method': ['host', 'host'], 'train': {}, 'infer': {}}"),
@@ -346,8 +397,9 @@ TEST(test_config_refuses_a_list_that_is_too_long)
     ck_assert_int_eq(
         rf_config_from_json(document, "c.json", true, &config, &err),
         RF_ERR_CONFIG);
-    ck_assert_str_eq(err.text, "c.json: $.scenarios[4096] (s4096): more than 4096 "
-                               "scenarios: 4096 before this one");
+    ck_assert_str_eq(err.text,
+                     "c.json: $.scenarios[4096] (s4096): more than 4096 "
+                     "scenarios: 4096 before this one");
 }
 
 TEST(test_config_knows_a_model_file)

@@ -45,6 +45,7 @@ static const struct rule {
     {PAIR, RF_ADVICE_WARNING, rf_advice_rule_mtus},
 
     {SCENARIO_MACHINE, RF_ADVICE_WARNING, rf_advice_rule_processors},
+    {SCENARIO_MACHINE, RF_ADVICE_WARNING, rf_advice_rule_load},
     {SCENARIO_NODES, RF_ADVICE_ERROR, rf_advice_rule_folders},
     {SCENARIO_NODES, RF_ADVICE_ERROR, rf_advice_rule_unreachable},
     {SCENARIO_NODE, RF_ADVICE_ERROR, rf_advice_rule_unfit},

@@ -238,24 +238,31 @@ char *rf_advice_rule_mtus(const struct rf_advice_view *view)
 
 /* --- A scenario on the nodes ---------------------------------------------- */
 
+/* The sum of `count` over the nodes of the machine, of which the view has the
+ * first. */
+static uint64_t on_machine(const struct rf_advice_view *view,
+                           uint32_t (*count)(const struct rf_scenario *scenario,
+                                             uint32_t node))
+{
+    uint64_t sum = 0;
+    for (uint32_t i = view->node; i < view->config->n_nodes; i++) {
+        if (i == view->node ||
+            rf_hello_same_machine(view->hello, view->hellos[i])) {
+            sum += count(view->scenario, i);
+        }
+    }
+    return sum;
+}
+
 /* Ranks in host memory share the processors of their machine, which may be
  * several nodes. */
 char *rf_advice_rule_processors(const struct rf_advice_view *view)
 {
-    const struct rf_scenario *scenario = view->scenario;
     const uint32_t cpus = view->hello->cpus;
     const uint64_t most = (uint64_t)cpus * RANKS_PER_CPU;
-    uint64_t ranks = 0;
-    if (rf_scenario_on_device(scenario) || cpus == RF_ABSENT_U32 || cpus < 1) {
-        return NULL;
-    }
-    for (uint32_t i = view->node; i < view->config->n_nodes; i++) {
-        if (i == view->node ||
-            rf_hello_same_machine(view->hello, view->hellos[i])) {
-            ranks += rf_scenario_node_ranks(scenario, i);
-        }
-    }
-    if (ranks <= most) {
+    const uint64_t ranks = on_machine(view, rf_scenario_node_ranks);
+    if (rf_scenario_on_device(view->scenario) || cpus == RF_ABSENT_U32 ||
+        cpus < 1 || ranks <= most) {
         return NULL;
     }
     return rf_xasprintf("%" PRIu64 " ranks share the %u processor%s of %s: "
@@ -263,6 +270,23 @@ char *rf_advice_rule_processors(const struct rf_advice_view *view)
                         "at most %" PRIu64 " ranks there, or compare only with "
                         "runs like this one",
                         ranks, cpus, cpus == 1 ? "" : "s", view->host, most);
+}
+
+/* Threads of one rank that are too many are refused (preflight.c). */
+char *rf_advice_rule_load(const struct rf_advice_view *view)
+{
+    const struct rf_load_spec *load = &view->scenario->spec->load;
+    const uint32_t cpus = view->hello->cpus, each = rf_load_threads(load);
+    const uint64_t ranks = on_machine(view, rf_scenario_loaded_ranks);
+    if ((rf_scenario_on_device(view->scenario) && !load->network) ||
+        cpus == RF_ABSENT_U32 || each > cpus || ranks * each <= cpus) {
+        return NULL;
+    }
+    return rf_xasprintf("load: %" PRIu64 " ranks with %u thread%s each share "
+                        "the %u processor%s of %s: it may be too slow even "
+                        "alone; lower \"cores\", or use fewer ranks there",
+                        ranks, each, each == 1 ? "" : "s", cpus,
+                        cpus == 1 ? "" : "s", view->host);
 }
 
 char *rf_advice_rule_folders(const struct rf_advice_view *view)

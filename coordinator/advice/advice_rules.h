@@ -40,6 +40,7 @@ char *rf_advice_rule_link_speeds(const struct rf_advice_view *view);
 char *rf_advice_rule_mtus(const struct rf_advice_view *view);
 
 char *rf_advice_rule_processors(const struct rf_advice_view *view);
+char *rf_advice_rule_load(const struct rf_advice_view *view);
 char *rf_advice_rule_folders(const struct rf_advice_view *view);
 char *rf_advice_rule_unreachable(const struct rf_advice_view *view);
 char *rf_advice_rule_unfit(const struct rf_advice_view *view);

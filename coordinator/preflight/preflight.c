@@ -188,15 +188,17 @@ static enum rf_status check_load(const struct rf_scenario *scenario,
 {
     const struct rf_load_spec *load = &scenario->spec->load;
     const uint32_t cpus = hellos[node]->cpus; /* absent: RF_ABSENT_U32 */
-    /* Of a load of the network, as many receive. */
-    return !load->given || load->cores * (load->network ? 2 : 1) <= cpus
+    return rf_scenario_loaded_ranks(scenario, node) == 0 ||
+                   rf_load_threads(load) <= cpus
                ? RF_OK
                : rf_err_set(err, RF_ERR_UNSUPPORTED,
-                            "load: %u cores for each rank%s, but %s has %u "
-                            "processors; lower \"cores\"",
+                            "%s.load.cores: %u for each rank%s, but %s has %u "
+                            "processor%s; lower \"cores\"",
+                            scenario->config->scenarios[scenario->index].path,
                             load->cores,
                             load->network ? ", and as many that receive" : "",
-                            host_of(scenario, node), cpus);
+                            host_of(scenario, node), cpus,
+                            cpus == 1 ? "" : "s");
 }
 
 typedef enum rf_status (*check_fn)(const struct rf_scenario *scenario,

@@ -416,6 +416,17 @@ const uint32_t *rf_scenario_ranks_of(const struct rf_scenario *scenario,
     return scenario->by_node + scenario->shares[node].first;
 }
 
+uint32_t rf_scenario_loaded_ranks(const struct rf_scenario *scenario,
+                                  uint32_t node)
+{
+    const uint32_t *ranks = rf_scenario_ranks_of(scenario, node);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < rf_scenario_node_ranks(scenario, node); i++) {
+        n += rf_world_loads(scenario->world, &scenario->spec->load, ranks[i]);
+    }
+    return n;
+}
+
 uint32_t rf_scenario_node_slots(const struct rf_scenario *scenario,
                                 uint32_t node)
 {

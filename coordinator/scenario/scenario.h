@@ -72,6 +72,9 @@ uint64_t rf_scenario_node_bytes(const struct rf_scenario *scenario,
                                 uint32_t node);
 uint32_t rf_scenario_node_ranks(const struct rf_scenario *scenario,
                                 uint32_t node);
+/* Those of them that the scenario's "load" runs on. */
+uint32_t rf_scenario_loaded_ranks(const struct rf_scenario *scenario,
+                                  uint32_t node);
 /* The node's ranks, ascending; rf_scenario_node_ranks() of them. */
 const uint32_t *rf_scenario_ranks_of(const struct rf_scenario *scenario,
                                      uint32_t node);

@@ -95,6 +95,11 @@ const struct rf_spec_field rf_load_fields[] = {
      .standard = 1},
     {.key = NULL}};
 
+uint32_t rf_load_threads(const struct rf_load_spec *load)
+{
+    return load->cores * (load->network ? 2 : 1);
+}
+
 enum rf_status rf_load_spec_read(const struct rf_jnode *object,
                                  const struct rf_spec_nodes *nodes,
                                  struct rf_load_spec *load, struct rf_err *err)

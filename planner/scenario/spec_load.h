@@ -22,6 +22,9 @@ struct rf_load_spec {
 
 extern const struct rf_spec_field rf_load_fields[];
 
+/* Of a rank: of a load of the network, as many receive. */
+uint32_t rf_load_threads(const struct rf_load_spec *load);
+
 /* Reads the object of `load`, which is given. RF_ERR_CONFIG names the key. */
 enum rf_status rf_load_spec_read(const struct rf_jnode *object,
                                  const struct rf_spec_nodes *nodes,

@@ -12,6 +12,8 @@
 AUTO_STRUCT(rf_findings, rf_findings_free)
 
 #define COLOCATED "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 4}}"
+#define LOADED(load)                                                           \
+    "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 4}, 'load': " load "}"
 
 static bool says(const struct rf_findings *findings, enum rf_advice_level level,
                  const char *part)
@@ -520,6 +522,20 @@ static const struct {
     {COLOCATED, "{'boot_id': 'x', 'cpus': 1}", "{'boot_id': 'y', 'cpus': 1}",
      RF_ADVICE_WARNING, "share", false},
     {COLOCATED, "{'cpus': null}", "{}", RF_ADVICE_WARNING, "share", false},
+    {LOADED("{'memory_gbytes_per_s': 1}"), "{}", "{}", RF_ADVICE_WARNING,
+     "load", false},
+    {LOADED("{'memory_gbytes_per_s': 1, 'cores': 2}"), "{}", "{}",
+     RF_ADVICE_WARNING,
+     "load: 2 ranks with 2 threads each share the 2 processors of a: it may be "
+     "too slow even alone; lower \"cores\", or use fewer ranks there",
+     true},
+    {LOADED("{'network_gbytes_per_s': 1}"), "{'cpus': 4}", "{'cpus': 3}",
+     RF_ADVICE_WARNING, "load: 2 ranks with 2 threads each share the 3", true},
+    {LOADED("{'memory_gbytes_per_s': 1, 'cores': 3}"), "{}", "{}",
+     RF_ADVICE_WARNING, "load", false}, /* refused */
+    {"{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2, 'dp': 1}, 'load': "
+     "{'memory_gbytes_per_s': 1, 'cores': 3}}",
+     "{'cpus': 6}", "{}", RF_ADVICE_ERROR, "load", false}, /* not b's */
     {UCX, SHM("1000"), SHM("1000000000"), RF_ADVICE_WARNING,
      "a has 1.00 kB of shared memory", true},
     {UCX, SHM("1000000000"), SHM("null"), RF_ADVICE_WARNING, "sharing", false},

@@ -121,6 +121,28 @@ LOOP_TEST(test_schedule_digest_depends_on_the_scenario, RF_STRATEGIES)
     planned_free(&other);
 }
 
+/* A plan's digest is of what moves, a schedule's also of the order. */
+LOOP_TEST(test_schedule_digest_covers_groups, RF_STRATEGIES)
+{
+    static const char *const more[] = {
+        "", ", 'group': {'by': 'layer', 'in_flight': 1}",
+        ", 'group': {'by': 'layer', 'in_flight': 2}",
+        ", 'group': {'by': 'layers:2', 'in_flight': 2}"};
+    struct planned lab[RF_ARRAY_SIZE(more)];
+    for (size_t i = 0; i < RF_ARRAY_SIZE(more); i++) {
+        make(&lab[i], rf_strategy_name((enum rf_strategy)_i), more[i]);
+        ck_assert_mem_eq(&lab[i].plan->digest, &lab[0].plan->digest,
+                         sizeof(struct rf_hash));
+        for (size_t j = 0; j < i; j++) {
+            ck_assert_mem_ne(&lab[i].schedule->digest, &lab[j].schedule->digest,
+                             sizeof(struct rf_hash));
+        }
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(more); i++) {
+        planned_free(&lab[i]);
+    }
+}
+
 TEST(test_schedule_refuses_unknown_casts)
 {
     AUTO(planned) lab;

@@ -1,6 +1,6 @@
 /*
- * Plans as text: the model, then for each scenario what changes, the meshes,
- * the bytes by distance, the busiest ranks and nodes beside the least possible,
+ * Plans as text: the model, then for each scenario what changes, the groups, the
+ * load, the meshes, the bytes by distance, the busiest ranks and nodes beside the least possible,
  * the number of destinations that share a source box, the message sizes and the
  * memory; with `families`, also every family of tensors.
  */
@@ -16,6 +16,7 @@
 #include "coordinator/records/report_table.h"
 #include "coordinator/table/table.h"
 #include "planner/layout/unknown_tensors.h"
+#include "planner/plan/tensor_groups.h"
 #include "planner/plan/update_rules.h"
 
 #define TOP_ROWS 5
@@ -109,8 +110,21 @@ static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
     }
 }
 
+/* The bytes that a pool's ranks receive from others. */
+static uint64_t received_by(const struct rf_scenario *scenario,
+                            const struct rf_world_mesh *pool)
+{
+    const uint32_t *ranks = scenario->world->rank_of[RF_INFER] + pool->first;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < pool->size; i++) {
+        bytes += scenario->schedule->rank_recv[ranks[i]];
+    }
+    return bytes;
+}
+
 static void print_side(const struct rf_scenario *scenario, enum rf_side side)
 {
+    const struct rf_world_mesh *mesh = &scenario->world->mesh[side];
     const struct rf_side_spec *spec = &scenario->spec->side[side];
     printf("  %-10s  %s", rf_spec_side_title(scenario->spec, side),
            rf_layout_kind_name(spec->layout));
@@ -130,8 +144,13 @@ static void print_side(const struct rf_scenario *scenario, enum rf_side side)
         print_size("dp", spec->dp, true);
     }
     print_dtype(scenario, side);
-    printf(": %u rank%s\n", scenario->world->mesh[side].size,
-           scenario->world->mesh[side].size == 1 ? "" : "s");
+    printf(": %u rank%s", mesh->size, mesh->size == 1 ? "" : "s");
+    if (side != RF_TRAIN && scenario->spec->n_sides > RF_SIDES) {
+        char a[32];
+        printf(", receive%s %s", mesh->size == 1 ? "s" : "",
+               rf_format_bytes(received_by(scenario, mesh), a, sizeof(a)));
+    }
+    putchar('\n');
 }
 
 static void print_totals(const struct rf_scenario *scenario)
@@ -459,9 +478,73 @@ static void print_update(const struct rf_scenario *scenario)
     putchar('\n');
 }
 
+static uint64_t most_staged(const struct rf_schedule *schedule)
+{
+    uint64_t most = 0;
+    for (uint32_t r = 0; schedule->stage_bytes && r < schedule->n_ranks; r++) {
+        most = RF_MAX(most, schedule->stage_bytes[r]);
+    }
+    return most;
+}
+
+/* The groups of the scenario's "group". */
+static void print_groups(const struct rf_scenario *scenario)
+{
+    const struct rf_group_spec *spec = &scenario->spec->group;
+    const uint64_t staged = most_staged(scenario->schedule);
+    struct rf_tensor_groups groups;
+    char a[32];
+    rf_tensor_groups_make(scenario->plan, &groups);
+    if (groups.n > 0) {
+        printf("  groups      %u of up to ", groups.n);
+        if (spec->by == RF_GROUP_LAYERS) {
+            printf("%" PRIu64 " layer%s", spec->size,
+                   spec->size == 1 ? "" : "s");
+        } else {
+            printf("%s", rf_format_bytes(spec->size, a, sizeof(a)));
+        }
+        printf(
+            "%s; largest %s, %u in flight",
+            scenario->spec->train.pp == 1 ? ""
+            : spec->serial_pp             ? ", stage after stage"
+                                          : " of each training stage",
+            rf_format_bytes(rf_tensor_groups_largest(scenario->plan, &groups),
+                            a, sizeof(a)),
+            spec->in_flight);
+        if (staged > 0) {
+            printf(", staging up to %s per rank",
+                   rf_format_bytes(staged, a, sizeof(a)));
+        }
+        putchar('\n');
+    }
+    rf_tensor_groups_free(&groups);
+}
+
+static void print_load(const struct rf_scenario *scenario)
+{
+    static const char *const ranks[] = {
+        [RF_LOAD_ON_INFER] = "each inference rank",
+        [RF_LOAD_ON_TRAIN] = "each training rank",
+        [RF_LOAD_ON_ALL] = "each rank"};
+    const struct rf_load_spec *load = &scenario->spec->load;
+    if (!load->given) {
+        return;
+    }
+    printf("  load        %s %s ", ranks[load->on],
+           load->network ? "sends" : "reads");
+    if (load->gbytes_per_s > 0) {
+        printf("%g GB/s", load->gbytes_per_s);
+    } else {
+        printf("as much as it can");
+    }
+    printf(" %s, by %u core%s\n",
+           load->network ? "to other nodes" : "from memory", load->cores,
+           load->cores == 1 ? "" : "s");
+}
+
 void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families)
 {
-    char digest[RF_HASH_TEXT_SIZE];
+    char digest[RF_HASH_TEXT_SIZE], order[RF_HASH_TEXT_SIZE];
     uint64_t unique = unique_source_bytes(scenario);
     printf("\nscenario %s\n", scenario->spec->name);
     printf("  %s, method %s, strategy %s%s, balance %s%s\n",
@@ -477,6 +560,8 @@ void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families)
                "refit-cluster(5)\n");
     }
     print_update(scenario);
+    print_groups(scenario);
+    print_load(scenario);
     for (uint32_t i = 0; i < scenario->spec->n_sides; i++) {
         print_side(scenario, (enum rf_side)i);
     }
@@ -493,6 +578,7 @@ void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families)
         rf_plan_families_print(scenario->plan->model, scenario->plan);
     }
     rf_hash_text(&scenario->plan->digest, digest);
-    printf("  digest      %s, planned in %.1f ms\n", digest,
+    rf_hash_text(&scenario->schedule->digest, order);
+    printf("  digest      %s, schedule %s, planned in %.1f ms\n", digest, order,
            (double)scenario->plan->plan_ns / 1e6);
 }

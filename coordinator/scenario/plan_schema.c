@@ -118,6 +118,9 @@ static json_t *scenario_schema(void)
     rf_json_schema_need(out, "traffic",
                         rf_json_schema_any_list(
                             rf_json_schema_list(rf_json_schema_count(), 3, 3)));
+    rf_json_schema_add(
+        out, "groups",
+        rf_json_schema_record("number:count largest_bytes:count"));
     rf_json_schema_add(out, "model", rf_plan_model_schema());
     rf_json_schema_add(out, "strategy_choice", rf_plan_choice_schema(false));
     rf_json_schema_add(out, "balance_choice", rf_plan_choice_schema(true));

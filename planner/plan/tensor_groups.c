@@ -231,6 +231,22 @@ void rf_tensor_groups_free(struct rf_tensor_groups *groups)
     *groups = (struct rf_tensor_groups){.n = 0};
 }
 
+uint64_t rf_tensor_groups_largest(const struct rf_plan *plan,
+                                  const struct rf_tensor_groups *groups)
+{
+    uint64_t largest = 0;
+    for (uint32_t g = 0; g < groups->n; g++) {
+        uint64_t bytes = 0;
+        for (size_t s = groups->first[g]; s < groups->first[g + 1]; s++) {
+            const struct rf_group_slice *slice = &groups->slices[s];
+            bytes +=
+                rf_form_bytes(rf_plan_wire(plan, slice->family), &slice->box);
+        }
+        largest = RF_MAX(largest, bytes);
+    }
+    return largest;
+}
+
 bool rf_tensor_groups_have(const struct rf_tensor_groups *groups,
                            uint32_t group, uint32_t family)
 {

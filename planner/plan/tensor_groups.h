@@ -33,6 +33,10 @@ void rf_tensor_groups_make(const struct rf_plan *plan,
                            struct rf_tensor_groups *out);
 void rf_tensor_groups_free(struct rf_tensor_groups *groups);
 
+/* The bytes of the largest group, as they move, of one copy of the weights. */
+uint64_t rf_tensor_groups_largest(const struct rf_plan *plan,
+                                  const struct rf_tensor_groups *groups);
+
 /* Whether a group has tensors of a family; without groups, it has. */
 bool rf_tensor_groups_have(const struct rf_tensor_groups *groups,
                            uint32_t group, uint32_t family);

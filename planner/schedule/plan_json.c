@@ -13,6 +13,7 @@
 #include "common/mem.h"
 #include "planner/layout/unknown_tensors.h"
 #include "planner/plan/plan_internal.h"
+#include "planner/plan/tensor_groups.h"
 
 static void set_u64(json_t *object, const char *key, uint64_t value)
 {
@@ -340,6 +341,21 @@ static json_t *traffic_json(const struct rf_schedule *schedule)
     return out;
 }
 
+/* Those of the scenario's "group"; adds nothing without it. */
+static void add_groups(const struct rf_plan *plan, json_t *out)
+{
+    struct rf_tensor_groups groups;
+    rf_tensor_groups_make(plan, &groups);
+    if (groups.n > 0) {
+        json_t *object = json_object();
+        set_u64(object, "number", groups.n);
+        set_u64(object, "largest_bytes",
+                rf_tensor_groups_largest(plan, &groups));
+        json_object_set_new(out, "groups", object);
+    }
+    rf_tensor_groups_free(&groups);
+}
+
 json_t *rf_plan_json(const struct rf_plan *plan,
                      const struct rf_schedule *schedule,
                      const char *const *node_names, bool full)
@@ -353,6 +369,7 @@ json_t *rf_plan_json(const struct rf_plan *plan,
     json_object_set_new(out, "meshes", meshes);
     json_object_set_new(out, "memory", memory_json(plan, schedule, node_names));
     json_object_set_new(out, "traffic", traffic_json(schedule));
+    add_groups(plan, out);
     if (full) {
         json_t *transfers = json_array(), *steps = json_array();
         struct rf_schedule_walk walk;

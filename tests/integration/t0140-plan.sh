@@ -67,6 +67,31 @@ test_dtype_changes_are_shown_with_the_meshes() {
     expect_text out '^  inference .*, then quantized to fp8_block128_ue8m0: 8 ranks$'
 }
 
+test_groups_load_and_pools_have_a_line() {
+    cluster
+    coord_exits 0 plan cluster.json
+    expect_no_text out '^  (groups|load) |ranks?, receive'
+    cluster '.scenarios[0] += {train: {pp: 2, tp: 4}, group: [{by: "layer"},
+            {by: "bytes:1GB", in_flight: 1, serial_pp: true}],
+        load: {memory_gbytes_per_s: 1.5, cores: 2}}'
+    coord_exits 0 plan cluster.json
+    expect_text out '^  groups      3 of up to 1 layer of each training stage; largest [0-9.]+ MB, 2 in flight$'
+    expect_text out '^  groups      2 of up to 1.00 GB, stage after stage; largest [0-9.]+ MB, 1 in flight$'
+    expect_text out '^  load        each inference rank reads 1.5 GB/s from memory, by 2 cores$'
+    [ "$(grep -o 'schedule [0-9a-f]\{32\}' out | sort -u | wc -l)" = 2 ] ||
+        fail "schedules of different groups have one digest"
+    cluster '.scenarios[0] += {strategy: "gather_broadcast", group: "rdt",
+        load: {network_gbytes_per_s: "max", on: "all"}}'
+    coord_exits 0 plan cluster.json
+    expect_text out '^  groups .* in flight, staging up to [0-9.]+ MB per rank$'
+    expect_text out '^  load        each rank sends as much as it can to other nodes, by 1 core$'
+    cluster '.scenarios[0] += {mode: "disaggregated", train: {tp: 1, dp: 1},
+        infer: [{tp: 2, dp: 1}, {tp: 1, dp: 1}]}'
+    coord_exits 0 plan cluster.json
+    expect_text out '^  infer\[0\]    .*: 2 ranks, receive [0-9.]+ MB$'
+    expect_text out '^  infer\[1\]    .*: 1 rank, receives [0-9.]+ MB$'
+}
+
 # Flat shards: a rank may hold a tensor whole and slivers of its neighbours.
 test_the_largest_share_of_a_tensor_is_shown() {
     cluster '.scenarios[0].train = {"layout": "fsdp1", "dp": 8}

@@ -98,7 +98,7 @@ test_plans_have_what_the_schema_says() {
     "$coord" plan --full cluster.json >own-models.json || fail "own models"
     cluster '.nodes = [{host: "a", slots: 2}, {host: "b", slots: 2}]
         | .scenarios[0] += {strategy: "gather_broadcast", infer: {tp: 2, pp: 1},
-            mode: "disaggregated"}'
+            mode: "disaggregated", group: "rdt"}'
     "$coord" plan --full cluster.json >relays.json || fail "relays"
     cluster '.scenarios[0] += {infer: [{tp: 2}, {tp: 1, pp: 1}],
         mode: "disaggregated", train: {}}'

@@ -150,6 +150,19 @@ static bool must_begin(size_t world, const struct tensor *a,
                                     used == worlds[world].size);
 }
 
+static uint64_t largest_of(const struct tensors *all, uint32_t n_groups)
+{
+    uint64_t largest = 0;
+    for (uint32_t g = 0; g < n_groups; g++) {
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < all->n; i++) {
+            bytes += all->of[i].group == g ? all->of[i].bytes : 0;
+        }
+        largest = RF_MAX(largest, bytes);
+    }
+    return largest;
+}
+
 LOOP_TEST(test_tensor_groups_are_as_asked, RF_ARRAY_SIZE(worlds))
 {
     const uint32_t slots[] = {4, 4};
@@ -184,6 +197,8 @@ LOOP_TEST(test_tensor_groups_are_as_asked, RF_ARRAY_SIZE(worlds))
     }
     ck_assert_uint_eq(groups.n, most + 1);
     ck_assert_uint_gt(groups.n, 1);
+    ck_assert_uint_eq(rf_tensor_groups_largest(lab.plan, &groups),
+                      largest_of(&all, groups.n));
     free(all.of);
     rf_tensor_groups_free(&groups);
 }

@@ -201,7 +201,8 @@ bool rf_predict_has_own(const struct rf_config *config,
                         const struct rf_method_info *info);
 
 /* Initialises `links` with the figures for a scenario with a method: those of
- * "links", then, unless the method has its own there, those of probes. */
+ * "links", then, unless the method has its own there, those of probes. What
+ * ranks copy to themselves beside sockets is as fast as by method host. */
 void rf_predict_results_links(const struct rf_predict_results *results,
                               const struct rf_scenario *scenario,
                               const struct rf_method_info *info,
@@ -243,6 +244,11 @@ struct rf_predict_input {
  * method, or nodes and links that it uses have no figures. NULL if there is
  * one. Caller frees. */
 char *rf_predict_gap(const struct rf_predict_input *input);
+
+/* What a node compares of what stays inside it: auto compares no copies. */
+uint64_t rf_predict_compared(const struct rf_schedule *schedule,
+                             const struct rf_method_info *info,
+                             enum rf_encoding encoding, uint32_t node);
 
 /* Whether the schedule uses links between nodes that have no figure. */
 bool rf_predict_lacks_links(const struct rf_schedule *schedule,

@@ -18,18 +18,18 @@ static void crossover_figures(const struct rf_predict_input *input,
 {
     const struct rf_schedule *schedule = input->scenario->schedule;
     const struct rf_capacities *links = &input->links;
-    const bool plain = encoding == RF_ENCODING_AUTO &&
-                       rf_method_info_find(input->method)->copies_inside;
+    const struct rf_method_info *info = rf_method_info_find(input->method);
     double longest = 0;
     for (uint32_t n = 0; n < links->n_nodes; n++) {
         const double scan = links->scan_gbytes_per_s[n];
-        const double bytes = (double)(schedule->node_send[n] +
-                                      (plain ? 0 : schedule->node_copy[n]));
+        const double bytes =
+            (double)(schedule->node_send[n] +
+                     rf_predict_compared(schedule, info, encoding, n));
         if (schedule->node_send[n] > 0) {
             take_slower(&out->link_gbytes_per_s,
                         rf_capacities_capacity(links, n, true));
         }
-        if (schedule->node_copy[n] > 0 && links->sends_inside) {
+        if (schedule->node_peer[n] > 0 && links->sends_inside) {
             take_slower(&out->socket_gbytes_per_s, links->copy_gbytes_per_s[n]);
         }
         if (scan > 0 && bytes / scan > longest) {

@@ -142,15 +142,20 @@ void rf_predict_step(const struct rf_timeline *timeline,
     p->share = p->step_s > 0 ? refit_s / p->step_s : 0;
 }
 
-enum use { COPYING, LINKS_OUT, LINKS_IN, N_USES };
+enum use { COPYING, SOCKETS, LINKS_OUT, LINKS_IN, N_USES };
 
 /* Whether the schedule uses something without a figure. */
 static bool lacks(const struct rf_schedule *schedule,
                   const struct rf_capacities *links, enum use use, uint32_t n)
 {
+    const uint64_t sent = links->sends_inside ? schedule->node_peer[n] : 0;
     switch (use) {
     case COPYING:
-        return schedule->node_copy[n] > 0 && links->copy_gbytes_per_s[n] <= 0;
+        return schedule->node_copy[n] > sent &&
+               RF_MAX(links->copy_gbytes_per_s[n],
+                      links->own_gbytes_per_s[n]) <= 0;
+    case SOCKETS:
+        return sent > 0 && links->copy_gbytes_per_s[n] <= 0;
     case LINKS_OUT:
         return schedule->node_send[n] > 0 &&
                rf_capacities_capacity(links, n, true) <= 0;
@@ -185,12 +190,10 @@ static char *lacking_rates(const struct rf_schedule *schedule,
                            const struct rf_method_info *info)
 {
     const bool device = info->memory == RF_DEVICE_MEMORY;
-    const char *const uses[N_USES] = {device ? "copying in GPU memory on"
-                                      : info->sockets_inside ? "sockets inside"
-                                                             : "copying on",
-                                      device ? "GPU links out of"
-                                             : "links out of",
-                                      device ? "GPU links into" : "links into"};
+    const char *const uses[N_USES] = {
+        device ? "copying in GPU memory on" : "copying on", "sockets inside",
+        device ? "GPU links out of" : "links out of",
+        device ? "GPU links into" : "links into"};
     char *list = NULL;
     for (size_t use = 0; use < N_USES; use++) {
         char *nodes = NULL;
@@ -258,6 +261,15 @@ static char *figure_gap(char *nodes, const char *what, const char *figure,
     return gap;
 }
 
+uint64_t rf_predict_compared(const struct rf_schedule *schedule,
+                             const struct rf_method_info *info,
+                             enum rf_encoding encoding, uint32_t node)
+{
+    return encoding != RF_ENCODING_AUTO ? schedule->node_copy[node]
+           : info->copies_inside        ? 0
+                                        : schedule->node_peer[node];
+}
+
 /* Why the time of the scenario's encoding is not known, or NULL. */
 static char *encoding_gap(const struct rf_predict_input *input,
                           const struct rf_method_info *info)
@@ -275,10 +287,10 @@ static char *encoding_gap(const struct rf_predict_input *input,
     }
     for (uint32_t n = 0; n < input->links.n_nodes; n++) {
         const bool compares =
-            schedule->node_send[n] + schedule->node_recv[n] > 0 ||
-            (schedule->node_copy[n] > 0 &&
-             !(scenario->spec->encoding == RF_ENCODING_AUTO &&
-               info->copies_inside));
+            schedule->node_send[n] + schedule->node_recv[n] +
+                rf_predict_compared(schedule, info, scenario->spec->encoding,
+                                    n) >
+            0;
         if (compares && input->links.scan_gbytes_per_s[n] <= 0) {
             rf_text_add(&nodes, ", ", "%s", scenario->config->node_names[n]);
         }
@@ -379,9 +391,8 @@ char *rf_predict_gap(const struct rf_predict_input *input)
     lacking = lacking_rates(scenario->schedule, &input->links,
                             scenario->config->node_names, info);
     return lacking != NULL ? with_advice(lacking, info,
-                                         info->sockets_inside &&
-                                             any_lacks(scenario->schedule,
-                                                       &input->links, COPYING),
+                                         any_lacks(scenario->schedule,
+                                                   &input->links, SOCKETS),
                                          input->named)
                            : NULL;
 }

@@ -38,6 +38,7 @@ static void take_nodes(const struct rf_capacities *from,
 {
     const uint32_t n = to->n_nodes;
     take_known(to->copy_gbytes_per_s, from->copy_gbytes_per_s, n);
+    take_known(to->own_gbytes_per_s, from->own_gbytes_per_s, n);
     take_known(to->copy1_gbytes_per_s, from->copy1_gbytes_per_s, n);
     take_known(to->scan_gbytes_per_s, from->scan_gbytes_per_s, n);
     take_known(to->convert_gbytes_per_s, from->convert_gbytes_per_s, n);
@@ -130,6 +131,8 @@ bool rf_predict_own_links(const struct rf_predict_results *results,
                      rf_scenario_copy_bytes(scenario), &found);
     rf_predict_results_conversions(results, scenario, info, &found);
     if (info->sockets_inside) {
+        memcpy(found.own_gbytes_per_s, found.copy_gbytes_per_s,
+               found.n_nodes * sizeof(*found.own_gbytes_per_s));
         rf_predict_sockets(&results->set, &results->speeds[info->memory], info,
                            &found);
     }

@@ -1,6 +1,8 @@
 /* Result folders as a source of figures, for any command. See predict.h. */
 #include "coordinator/predict/predict.h"
 
+#include <string.h>
+
 static struct rf_jnode links_of(const struct rf_config *config)
 {
     struct rf_jnode root = rf_jnode_root(config->document, config->file);
@@ -93,6 +95,7 @@ void rf_predict_results_links(const struct rf_predict_results *results,
                               struct rf_capacities *links)
 {
     const struct rf_config *config = results->config;
+    struct rf_capacities memory;
     rf_capacities_init(links, scenario->world->n_nodes);
     links->devices = info->memory == RF_DEVICE_MEMORY;
     links->sends_inside = info->sockets_inside;
@@ -102,7 +105,15 @@ void rf_predict_results_links(const struct rf_predict_results *results,
     }
     rf_predict_results_conversions(results, scenario, info, links);
     rf_links_apply(&config->links, info, links); /* these have priority */
-    if (info->sockets_inside && !rf_predict_has_own(config, info)) {
+    if (!info->sockets_inside) {
+        return;
+    }
+    rf_predict_results_links(results, scenario,
+                             &rf_method_infos[RF_METHOD_HOST], &memory);
+    memcpy(links->own_gbytes_per_s, memory.copy_gbytes_per_s,
+           links->n_nodes * sizeof(*links->own_gbytes_per_s));
+    rf_capacities_free(&memory);
+    if (!rf_predict_has_own(config, info)) {
         rf_predict_sockets(&results->set, &results->speeds[info->memory], info,
                            links);
     }

@@ -29,6 +29,7 @@ void rf_capacities_init(struct rf_capacities *links, uint32_t n_nodes)
     links->nics = rf_xcalloc(n, sizeof(uint32_t));
     links->copy_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->copy1_gbytes_per_s = rf_xcalloc(n, sizeof(double));
+    links->own_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->scan_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->convert_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->out_gbytes_per_s = rf_xcalloc(n, sizeof(double));
@@ -43,6 +44,7 @@ void rf_capacities_free(struct rf_capacities *links)
 {
     free(links->copy_gbytes_per_s);
     free(links->copy1_gbytes_per_s);
+    free(links->own_gbytes_per_s);
     free(links->scan_gbytes_per_s);
     free(links->convert_gbytes_per_s);
     free(links->out_gbytes_per_s);
@@ -221,6 +223,13 @@ static void copied_free(struct copy_counts *copied)
     free(copied->held);
 }
 
+/* Sockets need not take part in what any method does in memory. */
+static double memory_rate(const struct rf_capacities *links, uint32_t node)
+{
+    return RF_MAX(links->copy_gbytes_per_s[node],
+                  links->own_gbytes_per_s[node]);
+}
+
 /* M1, M2, M3: the copies inside nodes and inside GPUs, and the bytes into GPUs.
  * In host memory any rank of the node may copy for another; ranks that share a
  * GPU may give each other the bytes that come into it. */
@@ -231,7 +240,7 @@ static void bound_memory(const struct rf_plan *plan,
 {
     const struct rf_world *world = plan->world;
     for (uint32_t n = 0; n < world->n_nodes; n++) {
-        raise_bound(bound, copied->node[n], links->copy_gbytes_per_s[n],
+        raise_bound(bound, copied->node[n], memory_rate(links, n),
                     "%smemory of %s", links->devices ? "GPU " : "", names[n]);
     }
     for (uint32_t r = 0; links->devices && r < world->n_ranks; r++) {
@@ -263,7 +272,7 @@ static void bound_copies(const struct rf_plan *plan,
         const double written =
             RF_MAX((double)schedule->node_write[n] - copied->left[n], 0.);
         raise_bound(bound, written / 2 + (local ? copied->read[n] : 0),
-                    links->copy_gbytes_per_s[n], "%smemory of %s",
+                    memory_rate(links, n), "%smemory of %s",
                     links->devices ? "GPU " : "", names[n]);
     }
 }

@@ -19,6 +19,9 @@ struct rf_capacities {
                           of weights (RF_COPIER_BOTH) */
     /* per node: payload copied by all its ranks at once, and by one alone */
     double *copy_gbytes_per_s, *copy1_gbytes_per_s;
+    /* per node, with sends_inside: what its ranks copy to themselves, all at
+     * once; 0: at the rates above */
+    double *own_gbytes_per_s;
     /* per node: weights compared with their base by all its ranks at once */
     double *scan_gbytes_per_s;
     /* per node: weights converted to the scenario's format by all its ranks

@@ -33,8 +33,14 @@ static double link_to_assume(const struct rf_capacities *links)
 
 bool rf_capacities_assume(struct rf_capacities *links, struct rf_assumed *out)
 {
-    const double link = link_to_assume(links);
     struct rf_assumed assumed = {0};
+    double link;
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
+        if (links->copy_gbytes_per_s[n] <= 0) { /* unknown sockets */
+            links->copy_gbytes_per_s[n] = links->own_gbytes_per_s[n];
+        }
+    }
+    link = link_to_assume(links);
     for (uint32_t i = 0; i < links->n_nodes * links->n_nodes; i++) {
         const bool other = i / links->n_nodes != i % links->n_nodes;
         if (other && (links->nic_gbytes_per_s[i / links->n_nodes] <= 0 ||

@@ -180,8 +180,14 @@ static bool sends_inside(const struct rf_simulate_env *env)
     return env->inside.copier == RF_COPIER_BOTH;
 }
 
-/* Links, and with `sent` copies inside nodes, as if whole weights passed. Other
- * copies become comparisons, unless they stay `plain`. */
+/* What they send each other. */
+static uint64_t sent_inside(const struct rf_simulate_env *env, uint32_t node)
+{
+    return sends_inside(env) ? env->schedule->node_peer[node] : 0;
+}
+
+/* Links, and with `sent` what ranks of a node send each other, as if whole
+ * weights passed. Other copies become comparisons, unless they stay `plain`. */
 static void change_rates(const struct rf_capacities *links,
                          const struct changes *changes, bool sent, bool plain,
                          struct rf_capacities *out)
@@ -201,6 +207,12 @@ static void change_rates(const struct rf_capacities *links,
         const double by = sent ? faster : 1;
         multiply(out->copy_gbytes_per_s, links->copy_gbytes_per_s, n, by);
         multiply(out->copy1_gbytes_per_s, links->copy1_gbytes_per_s, n, by);
+        for (size_t i = 0; sent && i < n; i++) {
+            out->own_gbytes_per_s[i] =
+                !plain ? links->scan_gbytes_per_s[i] / changes->copied
+                : links->own_gbytes_per_s[i] > 0 ? links->own_gbytes_per_s[i]
+                                                 : links->copy_gbytes_per_s[i];
+        }
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -240,9 +252,8 @@ static double bytes_encoded(const struct rf_simulate_env *env, uint32_t node)
             held += rf_plan_layout(env->plan, RF_TRAIN, r)->arena_bytes;
         }
     }
-    return (double)RF_MIN(
-        held, env->schedule->node_send[node] +
-                  (sends_inside(env) ? env->schedule->node_copy[node] : 0));
+    return (double)RF_MIN(held, env->schedule->node_send[node] +
+                                    sent_inside(env, node));
 }
 
 static enum rf_status simulate_as(const struct rf_simulate_env *env,
@@ -268,8 +279,7 @@ static enum rf_status simulate_as(const struct rf_simulate_env *env,
     }
     for (uint32_t n = 0; n < env->links->n_nodes; n++) {
         const double encoded = changes.encoded * bytes_encoded(env, n);
-        const double inside =
-            sent ? changes.written * (double)env->schedule->node_copy[n] : 0;
+        const double inside = changes.written * (double)sent_inside(env, n);
         take_longer(env, n, encoded + inside, "encoding", out);
         take_longer(env, n,
                     changes.written * (double)env->schedule->node_recv[n],

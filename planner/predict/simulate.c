@@ -187,7 +187,8 @@ static void need_link(const struct rf_simulation *b,
 /* Adds the needs of a copy. Memory limits all ranks of a node together, their
  * own rates a few of them. If a single rank of a node copies, only its own rate
  * limits it: where processors share a core, it may get more than a probe found
- * for all. */
+ * for all. What passes sockets takes memory, too, so copies of ranks to
+ * themselves share it at their own rate. */
 static void need_copiers(const struct rf_simulation *b,
                          const struct rf_simulated_flow *flow,
                          struct rf_job *job)
@@ -198,6 +199,10 @@ static void need_copiers(const struct rf_simulation *b,
     const enum rf_copier copier = b->env->inside.copier;
     const bool own = flow->src == flow->dst;
     double memory = together;
+    if (own && b->env->links->own_gbytes_per_s[node] > 0) {
+        need(b, job, MEMORY, node, b->env->links->own_gbytes_per_s[node], 1);
+        return;
+    }
     if (copier == RF_COPIER_ANY && alone > 0) {
         memory = RF_MIN(together, alone * b->n_ranks[node]);
     }

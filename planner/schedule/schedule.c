@@ -27,6 +27,7 @@ void rf_schedule_count(struct rf_schedule *schedule,
     schedule->rank_recv[dst] += bytes;
     if (from == to) {
         schedule->node_copy[to] += bytes;
+        schedule->node_peer[to] += bytes;
         return;
     }
     schedule->inter_node_bytes += bytes;
@@ -48,6 +49,7 @@ struct rf_schedule *rf_schedule_create(const struct rf_world *world)
     schedule->node_send = rf_xcalloc(nodes, sizeof(uint64_t));
     schedule->node_recv = rf_xcalloc(nodes, sizeof(uint64_t));
     schedule->node_copy = rf_xcalloc(nodes, sizeof(uint64_t));
+    schedule->node_peer = rf_xcalloc(nodes, sizeof(uint64_t));
     schedule->node_write = rf_xcalloc(nodes, sizeof(uint64_t));
     rf_hash_init(&schedule->digest);
     return schedule;
@@ -67,6 +69,7 @@ void rf_schedule_destroy(struct rf_schedule *schedule)
     free(schedule->node_send);
     free(schedule->node_recv);
     free(schedule->node_copy);
+    free(schedule->node_peer);
     free(schedule->node_write);
     free(schedule);
 }

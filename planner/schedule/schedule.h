@@ -48,6 +48,7 @@ struct rf_schedule {
     uint64_t *rank_send, *rank_recv; /* bytes of each world rank (all ops) */
     uint64_t *node_send, *node_recv; /* bytes of each node's link (all ops) */
     uint64_t *node_copy;       /* bytes copied inside each node (all ops) */
+    uint64_t *node_peer;       /* of these, between different ranks */
     uint64_t *node_write;      /* bytes that these copies write */
     uint64_t *rank_ops;        /* ops that touch each world rank */
     uint32_t n_ranks, n_nodes; /* lengths of these arrays */

@@ -174,11 +174,14 @@ LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 20)
         .named = cases[_i].named};
     AUTO_FREE char *gap;
     rf_capacities_init(&input.links, 2);
+    input.links.sends_inside = strcmp(input.method, "tcp") == 0;
     input.links.copy_gbytes_per_s[0] = 20;
+    input.links.own_gbytes_per_s[0] = input.links.own_gbytes_per_s[1] =
+        input.links.sends_inside ? 20 : 0;
     if (cases[_i].both) {
         rf_link_figures_spread(&input.figures, &input.links);
     }
-    if (strcmp(input.method, "tcp") == 0 && !input.own) {
+    if (input.links.sends_inside && !input.own) {
         const struct rf_result_set none = {.n = 0};
         const struct rf_predict_speeds any = {.config = pair.config};
         rf_predict_sockets(&none, &any, rf_method_info_find("tcp"),
@@ -260,6 +263,7 @@ TEST(test_predict_crossover_inside_a_node_is_of_its_sockets)
     rf_predict_results_links(&results, pair.scenario, row.method, &input.links);
     ck_assert_double_eq(input.links.copy_gbytes_per_s[0], 0.5);
     ck_assert_double_eq(input.links.copy1_gbytes_per_s[0], 0);
+    ck_assert_double_eq(input.links.own_gbytes_per_s[0], 20);
     gap = rf_predict_gap(&input);
     ck_assert_ptr_null(gap);
     ck_assert_int_eq(rf_predict_crossover(&rows, &input, &row, NULL), RF_OK);
@@ -267,6 +271,32 @@ TEST(test_predict_crossover_inside_a_node_is_of_its_sockets)
     ck_assert_double_eq(row.crossover.scan_gbytes_per_s, 4);
     ck_assert_double_eq(row.crossover.socket_gbytes_per_s, 0.5);
     ck_assert(row.crossover.share > 0.01 && row.crossover.share < 1);
+    rf_capacities_free(&input.links);
+}
+
+/* Ranks that keep their weights copy them in memory: a prediction of that asks
+ * neither for sockets nor, of auto, for comparing. */
+LOOP_TEST(test_predict_of_own_copies_needs_the_rate_of_memory, 2)
+{
+    AUTO(configured_pair) pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 4, 'layout': "
+        "'megatron'}, 'method': 'tcp', 'update': {'density': 0.1}, 'encoding': "
+        "'auto'}");
+    struct rf_predict_input input = {.scenario = pair.scenario,
+                                     .method = "tcp"};
+    AUTO_FREE char *gap;
+    rf_capacities_init(&input.links, 2);
+    input.links.sends_inside = true;
+    input.links.own_gbytes_per_s[0] = input.links.own_gbytes_per_s[1] = _i;
+    ck_assert_uint_gt(pair.scenario->schedule->node_copy[0], 0);
+    ck_assert_uint_eq(pair.scenario->schedule->wire_bytes, 0);
+    gap = rf_predict_gap(&input);
+    if (_i == 0) {
+        ck_assert_ptr_nonnull(gap);
+        assert_says(gap, "no figures for copying on a");
+    } else {
+        ck_assert_ptr_null(gap);
+    }
     rf_capacities_free(&input.links);
 }
 

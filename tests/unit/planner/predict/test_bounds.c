@@ -389,6 +389,20 @@ TEST(test_cost_bound_of_changes_inside_a_node_is_to_find_them)
     ck_assert_double_eq_tol(bound.ms, 0.75 * BYTES / 8e6, 1e-9);
 }
 
+/* Sockets may take longer than the bound, not what ranks copy to themselves. */
+TEST(test_cost_bound_of_memory_is_no_slower_for_sockets)
+{
+    const uint32_t slots[] = {2};
+    struct rf_bound own, any;
+    lab_links(&links, 1, 0.5, 0, 0);
+    links.own_gbytes_per_s[0] = 8;
+    both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}}",
+                slots, 1, &own, &any);
+    ck_assert_double_eq_tol(any.ms, BYTES / 8e6, 1e-9);
+    ck_assert_double_eq_tol(own.ms, any.ms, 1e-9);
+}
+
 /* A method says of a rank that the bytes stay where they are. */
 TEST(test_cost_bound_has_no_scan_where_bytes_stay_in_place)
 {

@@ -118,6 +118,12 @@ TEST(test_choose_assumes_what_has_no_figure)
     ck_assert_double_eq(links.copy_gbytes_per_s[2], 40);
     rf_capacities_free(&links);
 
+    lab_links(&links, 1, 0, 0, 0); /* sockets are as fast as memory */
+    links.own_gbytes_per_s[0] = 7;
+    ck_assert(!rf_capacities_assume(&links, NULL));
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 7);
+    rf_capacities_free(&links);
+
     rf_capacities_init(&links, 3);
     for (uint32_t n = 0; n < 3; n++) {
         links.nic_gbytes_per_s[n] = 2;

@@ -166,6 +166,43 @@ LOOP_TEST(test_encoded_changes_pass_sockets_inside_a_node, 2)
     ck_assert_int_eq(found.path, RF_PATH_CHANGES);
 }
 
+/* Whatever the format, weights that a rank keeps are copied in memory: by auto
+ * without a look, otherwise compared. */
+LOOP_TEST(test_encoded_copies_of_ranks_to_themselves_pass_no_socket, 3)
+{
+    static const struct {
+        const char *encoding;
+        double own, ms;
+    } cases[] = {
+        {"auto", 4, BYTES / 4e6},
+        {"auto", 0, BYTES / 0.5e6}, /* unknown: as for sockets */
+        {"auto+raw", 4, (1 + 0.01 * 16 / 4) * BYTES / 8e6},
+    };
+    static const uint32_t slots[] = {2};
+    AUTO_FREE char *scenario = rf_xasprintf(
+        "{'train': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, 'infer': "
+        "{'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, 'update': "
+        "{'density': 0.01, 'pattern': 'uniform'}, 'encoding': '%s'}",
+        cases[_i].encoding);
+    struct rf_simulate_env env;
+    struct rf_simulated found;
+    assert_ok(lab_make(&lab,
+                       "{'tensor': {'name': 'w', 'shape': [1024, 1024], "
+                       "'dtype': 'F32'}}",
+                       scenario, slots, 1),
+              lab.err);
+    lab_links(&links, 1, 0.5, 0, 0);
+    links.own_gbytes_per_s[0] = cases[_i].own;
+    links.scan_gbytes_per_s[0] = 8;
+    env = environment();
+    env.inside.copier = RF_COPIER_BOTH;
+    ck_assert_int_eq(rf_simulate_encoded(&env, lab.plan->spec->encoding,
+                                         RF_ITS_SHARES, &found, NULL),
+                     RF_OK);
+    ck_assert_double_eq_tol(found.ms, cases[_i].ms, cases[_i].ms / 100);
+    ck_assert_int_eq(found.path, RF_PATH_INSIDE);
+}
+
 /* Dense takes 8.39 ms on the link. */
 TEST(test_encoded_crossover_is_where_dense_is_as_fast)
 {

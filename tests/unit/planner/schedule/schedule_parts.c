@@ -26,7 +26,8 @@ static void assert_same_world(const struct rf_schedule *part,
                       memcmp(part->rank_ops, whole->rank_ops, ranks) == 0 &&
                       memcmp(part->node_send, whole->node_send, nodes) == 0 &&
                       memcmp(part->node_recv, whole->node_recv, nodes) == 0 &&
-                      memcmp(part->node_copy, whole->node_copy, nodes) == 0,
+                      memcmp(part->node_copy, whole->node_copy, nodes) == 0 &&
+                      memcmp(part->node_peer, whole->node_peer, nodes) == 0,
                   "%s: loads differ", what);
     ck_assert_msg(
         (part->stage_bytes == NULL) == (whole->stage_bytes == NULL) &&

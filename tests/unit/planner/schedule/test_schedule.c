@@ -39,7 +39,8 @@ LOOP_TEST(test_schedule_of_a_node_is_its_part_of_the_world, RF_STRATEGIES)
 LOOP_TEST(test_schedule_totals_are_the_sums_of_ops, RF_STRATEGIES)
 {
     AUTO(planned) lab;
-    uint64_t wire = 0, inter = 0, copy[3] = {0}, send[8] = {0}, ops[8] = {0};
+    uint64_t wire = 0, inter = 0, copy[3] = {0}, peer[3] = {0};
+    uint64_t send[8] = {0}, ops[8] = {0};
     make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
     const struct rf_schedule *schedule = lab.schedule;
     for (size_t i = 0; i < schedule->n_ops; i++) {
@@ -54,6 +55,7 @@ LOOP_TEST(test_schedule_totals_are_the_sums_of_ops, RF_STRATEGIES)
         }
         if (from == to) {
             copy[to] += rf_op_bytes(op);
+            peer[to] += op->src != op->dst ? rf_op_bytes(op) : 0;
         } else {
             inter += rf_op_bytes(op);
         }
@@ -61,6 +63,7 @@ LOOP_TEST(test_schedule_totals_are_the_sums_of_ops, RF_STRATEGIES)
     ck_assert_uint_eq(wire, schedule->wire_bytes);
     ck_assert_uint_eq(inter, schedule->inter_node_bytes);
     ck_assert_mem_eq(copy, schedule->node_copy, sizeof(copy));
+    ck_assert_mem_eq(peer, schedule->node_peer, sizeof(peer));
     ck_assert_mem_eq(send, schedule->rank_send, sizeof(send));
     ck_assert_mem_eq(ops, schedule->rank_ops, sizeof(ops));
 }

@@ -161,7 +161,8 @@ void rf_predict_links(const struct rf_result_set *set,
                       struct rf_capacities *links);
 
 /* Sets the rates inside nodes of a method that uses sockets there: the best of
- * its yardsticks, since copies in memory say nothing about them; 0: none. */
+ * its yardsticks that copied nothing in memory, which says nothing about them;
+ * 0: none. */
 void rf_predict_sockets(const struct rf_result_set *set,
                         const struct rf_predict_speeds *speeds,
                         const struct rf_method_info *method,

@@ -117,6 +117,9 @@ bool rf_predict_own_links(const struct rf_predict_results *results,
                           const struct rf_capacities *links,
                           struct rf_capacities *own)
 {
+    const struct rf_result_set one = {.files = (struct rf_result_file *)file,
+                                      .n = 1};
+    const struct rf_predict_speeds any = {.config = results->config};
     struct rf_links given = links_of_file(results->config, file->result);
     struct rf_capacities found;
     bool known;
@@ -133,8 +136,7 @@ bool rf_predict_own_links(const struct rf_predict_results *results,
     if (info->sockets_inside) {
         memcpy(found.own_gbytes_per_s, found.copy_gbytes_per_s,
                found.n_nodes * sizeof(*found.own_gbytes_per_s));
-        rf_predict_sockets(&results->set, &results->speeds[info->memory], info,
-                           &found);
+        rf_predict_sockets(&one, &any, info, &found);
     }
     if (info->memory == RF_DEVICE_MEMORY ||
         rf_result_value(file->result, "cluster.links.methods", info->name) !=

@@ -165,6 +165,16 @@ void rf_predict_links(const struct rf_result_set *set,
     }
 }
 
+/* Whether a result's yardsticks copied nothing from a rank to itself, which no
+ * method sends through sockets: gather_broadcast unpacks what it has staged. */
+static bool only_sent(const json_t *result)
+{
+    double own = 1;
+    (void)rf_result_number(result, "plan", "bytes_local", &own);
+    return own == 0 && strcmp(rf_result_text(result, "scenario", "strategy"),
+                              rf_strategy_name(RF_GATHER_BROADCAST)) != 0;
+}
+
 void rf_predict_sockets(const struct rf_result_set *set,
                         const struct rf_predict_speeds *speeds,
                         const struct rf_method_info *method,
@@ -179,9 +189,10 @@ void rf_predict_sockets(const struct rf_result_set *set,
     memset(links->copy1_gbytes_per_s, 0,
            links->n_nodes * sizeof(*links->copy1_gbytes_per_s));
     while ((record = rf_predict_next(&walk)) != NULL) {
-        if (strcmp(rf_result_text(set->files[walk.file].result, "scenario",
-                                  "method"),
+        const json_t *result = set->files[walk.file].result;
+        if (strcmp(rf_result_text(result, "scenario", "method"),
                    method->name) != 0 ||
+            !only_sent(result) ||
             !rf_predict_was_usual(speeds, record, &other)) {
             continue;
         }

@@ -237,20 +237,25 @@ TEST(test_predict_crossover_follows_the_calibration)
  * the method's yardsticks, not of memory. */
 TEST(test_predict_crossover_inside_a_node_is_of_its_sockets)
 {
+    static const char *const others[] = {
+        "'scenario': {'method': 'tcp'}, 'plan': {'bytes_local': 1}",
+        "'scenario': {'method': 'tcp', 'strategy': 'gather_broadcast'}, "
+        "'plan': {'bytes_local': 0}"};
     AUTO(configured_pair) pair = configured_pair(
         "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 1}, 'infer': "
         "{'tp': 1}, 'method': 'tcp', 'update': {'density': 0.1}, 'encoding': "
         "'auto'}");
     json_auto_t *result = json_loads(
-        Q("{'scenario': {'method': 'tcp'}, 'bound': {'probe': {'before': "
+        Q("{'scenario': {'method': 'tcp'}, 'plan': {'bytes_local': 0}, "
+          "'bound': {'probe': {'before': "
           "{'nodes': [{'host': 'a', 'copy_gbytes_per_s': 20, "
           "'single_copy_gbytes_per_s': 9, 'scan_gbytes_per_s': 4}]}}, "
           "'yardstick': {'nodes': [{'host': 'a', 'copy_gbytes_per_s': "
           "0.5}]}}}"),
         0, NULL);
-    struct rf_result_file file = {.result = result};
+    struct rf_result_file files[3] = {{.result = result}};
     struct rf_predict_results results = {.config = pair.config,
-                                         .set = {.files = &file, .n = 1}};
+                                         .set = {.files = files, .n = 3}};
     struct rf_predict_input input = {.scenario = pair.scenario,
                                      .method = "tcp"};
     struct rf_predict_row row = {.method = rf_method_info_find("tcp"),
@@ -259,6 +264,14 @@ TEST(test_predict_crossover_inside_a_node_is_of_its_sockets)
     const struct rf_predict_rows rows = {.rows = &row, .n = 1};
     AUTO_FREE char *gap = NULL;
     ck_assert_ptr_nonnull(result);
+    for (size_t i = 0; i < 2; i++) { /* which copied in memory, too */
+        AUTO_FREE char *text =
+            rf_xasprintf("{%s, 'bound': {'yardstick': {'nodes': [{'host': 'a', "
+                         "'copy_gbytes_per_s': 8}]}}}",
+                         others[i]);
+        files[1 + i].result = json_loads(Q(text), 0, NULL);
+        ck_assert_ptr_nonnull(files[1 + i].result);
+    }
     results.speeds[RF_HOST_MEMORY].config = pair.config;
     rf_predict_results_links(&results, pair.scenario, row.method, &input.links);
     ck_assert_double_eq(input.links.copy_gbytes_per_s[0], 0.5);
@@ -272,6 +285,8 @@ TEST(test_predict_crossover_inside_a_node_is_of_its_sockets)
     ck_assert_double_eq(row.crossover.socket_gbytes_per_s, 0.5);
     ck_assert(row.crossover.share > 0.01 && row.crossover.share < 1);
     rf_capacities_free(&input.links);
+    json_decref(files[1].result);
+    json_decref(files[2].result);
 }
 
 /* Ranks that keep their weights copy them in memory: a prediction of that asks

@@ -160,13 +160,13 @@ void rf_predict_links(const struct rf_result_set *set,
                       const struct rf_method_info *method, uint64_t copy_bytes,
                       struct rf_capacities *links);
 
-/* Sets the rates inside nodes of a method that uses sockets there: the best of
- * its yardsticks that copied nothing in memory, which says nothing about them;
- * 0: none. */
+/* Sets the rates inside nodes of a method that uses sockets there: those in its
+ * entry `given` of "links.methods" or else, since copies in memory say nothing
+ * about them, the best of its yardsticks without such copies; 0: none. */
 void rf_predict_sockets(const struct rf_result_set *set,
                         const struct rf_predict_speeds *speeds,
                         const struct rf_method_info *method,
-                        struct rf_capacities *links);
+                        const json_t *given, struct rf_capacities *links);
 
 /* Sets the best rates of conversions to a format in host memory, from results
  * with it. */

@@ -211,9 +211,10 @@ static char *lacking_rates(const struct rf_schedule *schedule,
     return list;
 }
 
-/* The missing figures, and where to get them; takes `lacking`. */
+/* The missing figures, and where to get them; takes `lacking`. `others`: beside
+ * those of sockets. */
 static char *with_advice(char *lacking, const struct rf_method_info *info,
-                         bool sockets, bool named)
+                         bool sockets, bool others, bool named)
 {
     if (sockets) {
         rf_text_add(&lacking, "; ",
@@ -222,6 +223,11 @@ static char *with_advice(char *lacking, const struct rf_method_info *info,
                     info->name,
                     named ? "add to the named results some" : "name results",
                     info->name);
+        if (others) {
+            rf_text_add(&lacking, "; ",
+                        "set the others in \"links\", or run this scenario on "
+                        "these nodes");
+        }
     } else if (info->links_by_tcp || !info->crosses_nodes) {
         rf_text_add(&lacking, "; ",
                     named ? "the named results do not have them: run this "
@@ -390,11 +396,15 @@ char *rf_predict_gap(const struct rf_predict_input *input)
     }
     lacking = lacking_rates(scenario->schedule, &input->links,
                             scenario->config->node_names, info);
-    return lacking != NULL ? with_advice(lacking, info,
-                                         any_lacks(scenario->schedule,
-                                                   &input->links, SOCKETS),
-                                         input->named)
-                           : NULL;
+    return lacking == NULL
+               ? NULL
+               : with_advice(
+                     lacking, info,
+                     any_lacks(scenario->schedule, &input->links, SOCKETS),
+                     any_lacks(scenario->schedule, &input->links, COPYING) ||
+                         rf_predict_lacks_links(scenario->schedule,
+                                                &input->links),
+                     input->named);
 }
 
 const char *rf_predict_note(const struct rf_predict_input *input)

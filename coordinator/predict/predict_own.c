@@ -120,6 +120,8 @@ bool rf_predict_own_links(const struct rf_predict_results *results,
     const struct rf_result_set one = {.files = (struct rf_result_file *)file,
                                       .n = 1};
     const struct rf_predict_speeds any = {.config = results->config};
+    const json_t *entry =
+        rf_result_value(file->result, "cluster.links.methods", info->name);
     struct rf_links given = links_of_file(results->config, file->result);
     struct rf_capacities found;
     bool known;
@@ -133,15 +135,13 @@ bool rf_predict_own_links(const struct rf_predict_results *results,
     rf_predict_links(&results->set, &results->speeds[info->memory], info,
                      rf_scenario_copy_bytes(scenario), &found);
     rf_predict_results_conversions(results, scenario, info, &found);
-    if (info->sockets_inside) {
-        memcpy(found.own_gbytes_per_s, found.copy_gbytes_per_s,
-               found.n_nodes * sizeof(*found.own_gbytes_per_s));
-        rf_predict_sockets(&one, &any, info, &found);
-    }
-    if (info->memory == RF_DEVICE_MEMORY ||
-        rf_result_value(file->result, "cluster.links.methods", info->name) !=
-            NULL) {
+    memcpy(found.own_gbytes_per_s, found.copy_gbytes_per_s,
+           found.n_nodes * sizeof(*found.own_gbytes_per_s));
+    if (info->memory == RF_DEVICE_MEMORY || entry != NULL) {
         rf_links_apply(&given, info, &found);
+    }
+    if (info->sockets_inside) {
+        rf_predict_sockets(&one, &any, info, entry, &found);
     }
     take_nodes(&found, own);
     rf_capacities_free(&found);

@@ -175,10 +175,20 @@ static bool only_sent(const json_t *result)
                               rf_strategy_name(RF_GATHER_BROADCAST)) != 0;
 }
 
+/* What an entry of "links.methods" itself says of a node; 0: nothing. */
+static double given_rate(const struct rf_config *config, const json_t *given,
+                         uint32_t node, const char *key)
+{
+    const json_t *own = json_object_get(json_object_get(given, "nodes"),
+                                        config->node_names[node]);
+    const double rate = json_number_value(json_object_get(own, key));
+    return rate > 0 ? rate : json_number_value(json_object_get(given, key));
+}
+
 void rf_predict_sockets(const struct rf_result_set *set,
                         const struct rf_predict_speeds *speeds,
                         const struct rf_method_info *method,
-                        struct rf_capacities *links)
+                        const json_t *given, struct rf_capacities *links)
 {
     struct rf_predict_walk walk = {.set = set, .memory = &method->memory};
     struct rf_predict_other_speed other;
@@ -186,8 +196,6 @@ void rf_predict_sockets(const struct rf_result_set *set,
     size_t i;
     memset(links->copy_gbytes_per_s, 0,
            links->n_nodes * sizeof(*links->copy_gbytes_per_s));
-    memset(links->copy1_gbytes_per_s, 0,
-           links->n_nodes * sizeof(*links->copy1_gbytes_per_s));
     while ((record = rf_predict_next(&walk)) != NULL) {
         const json_t *result = set->files[walk.file].result;
         if (strcmp(rf_result_text(result, "scenario", "method"),
@@ -206,6 +214,14 @@ void rf_predict_sockets(const struct rf_result_set *set,
                            number_of(node, "copy_gbytes_per_s"));
             }
         }
+    }
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
+        const double rate =
+            given_rate(speeds->config, given, n, "copy_gbytes_per_s");
+        links->copy_gbytes_per_s[n] =
+            rate > 0 ? rate : links->copy_gbytes_per_s[n];
+        links->copy1_gbytes_per_s[n] =
+            given_rate(speeds->config, given, n, "single_copy_gbytes_per_s");
     }
 }
 

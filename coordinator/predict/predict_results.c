@@ -113,8 +113,7 @@ void rf_predict_results_links(const struct rf_predict_results *results,
     memcpy(links->own_gbytes_per_s, memory.copy_gbytes_per_s,
            links->n_nodes * sizeof(*links->own_gbytes_per_s));
     rf_capacities_free(&memory);
-    if (!rf_predict_has_own(config, info)) {
-        rf_predict_sockets(&results->set, &results->speeds[info->memory], info,
-                           links);
-    }
+    rf_predict_sockets(
+        &results->set, &results->speeds[info->memory], info,
+        json_object_get(rf_predict_methods(config).value, info->name), links);
 }

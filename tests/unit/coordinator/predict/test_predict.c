@@ -114,7 +114,7 @@ TEST(test_predict_takes_what_is_written_before_what_was_probed)
 
 /* What stands in the way of a prediction, with figures of node a only, or of
  * both nodes; NULL in `says`: nothing. */
-LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 20)
+LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 21)
 {
     static const struct {
         const char *method;
@@ -157,6 +157,8 @@ LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 20)
          "no figures for sockets inside a, b; set copy_gbytes_per_s in "
          "links.methods.tcp, or add to the named results some with method tcp",
          true},
+        {"tcp", "{'tp': 4}", false, false,
+         "which have yardsticks; set the others in \"links\"", true},
         {"disk", "{'tp': 1, 'layout': 'hf', 'quantize': true}", true, false,
          "not modelled beside files", false},
         {"nccl", "{'tp': 1, 'layout': 'hf', 'quantize': true}", true, false,
@@ -184,7 +186,7 @@ LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 20)
     if (input.links.sends_inside && !input.own) {
         const struct rf_result_set none = {.n = 0};
         const struct rf_predict_speeds any = {.config = pair.config};
-        rf_predict_sockets(&none, &any, rf_method_info_find("tcp"),
+        rf_predict_sockets(&none, &any, rf_method_info_find("tcp"), NULL,
                            &input.links);
     }
     gap = rf_predict_gap(&input);
@@ -287,6 +289,39 @@ TEST(test_predict_crossover_inside_a_node_is_of_its_sockets)
     rf_capacities_free(&input.links);
     json_decref(files[1].result);
     json_decref(files[2].result);
+}
+
+/* An entry of the method that gives other figures leaves yardsticks in force,
+ * and one of a node those of other nodes. */
+TEST(test_predict_takes_the_rate_of_sockets_that_is_given)
+{
+    AUTO(configured_pair) pair =
+        configured_pair("{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': "
+                        "2}}");
+    json_auto_t *result = json_loads(
+        Q("{'scenario': {'method': 'tcp'}, 'plan': {'bytes_local': 0}, "
+          "'bound': {'yardstick': {'nodes': [{'host': 'a', "
+          "'copy_gbytes_per_s': 2}, {'host': 'b', 'copy_gbytes_per_s': 3}]}}}"),
+        0, NULL);
+    json_auto_t *given =
+        json_loads(Q("{'per_op_us': 1, 'single_copy_gbytes_per_s': 1, 'nodes': "
+                     "{'b': {'copy_gbytes_per_s': 7}}}"),
+                   0, NULL);
+    struct rf_result_file file = {.result = result};
+    const struct rf_result_set set = {.files = &file, .n = 1};
+    const struct rf_predict_speeds any = {.config = pair.config};
+    AUTO(rf_capacities) links;
+    ck_assert(result != NULL && given != NULL);
+    rf_capacities_init(&links, 2);
+    links.copy_gbytes_per_s[0] = links.copy_gbytes_per_s[1] = 40;
+    rf_predict_sockets(&set, &any, rf_method_info_find("tcp"), given, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 2);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 7);
+    ck_assert_double_eq(links.copy1_gbytes_per_s[1], 1);
+    json_object_set_new(given, "copy_gbytes_per_s", json_real(5));
+    rf_predict_sockets(&set, &any, rf_method_info_find("tcp"), given, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 5);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 7);
 }
 
 /* Ranks that keep their weights copy them in memory: a prediction of that asks

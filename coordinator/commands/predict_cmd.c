@@ -114,7 +114,7 @@ static enum rf_status predict_own(const struct predict_context *context,
                                   struct rf_err *err)
 {
     const struct rf_result_file *file = row->measured.from;
-    struct rf_predict_input own = *input;
+    struct rf_predict_input own;
     enum rf_status status = RF_OK;
     if (file == NULL || row->gap != NULL) {
         return RF_OK;
@@ -123,8 +123,7 @@ static enum rf_status predict_own(const struct predict_context *context,
         row->own = row->p;
         return RF_OK;
     }
-    if (rf_predict_own_links(&context->measured, file, input->scenario,
-                             row->method, &input->links, &own.links)) {
+    if (rf_predict_own(&context->measured, file, input, &own)) {
         status = predict(context, &own, &row->own, err);
     } else {
         row->measured.why = rf_xasprintf(

@@ -216,21 +216,6 @@ void rf_predict_results_conversions(const struct rf_predict_results *results,
                                     const struct rf_method_info *info,
                                     struct rf_capacities *links);
 
-/*
- * Initialises `own` with the figures that one result of the scenario ran on;
- * `links` are those of the prediction. Nodes: what the results measured. Links
- * between nodes: the result's own probes or, of other methods than TCP's and
- * beside nominal figures, "links" of its own file, or its yardsticks. What none
- * of these says is as in `links`, except links between nodes: false, if the
- * schedule uses some and nothing says their rate.
- */
-bool rf_predict_own_links(const struct rf_predict_results *results,
-                          const struct rf_result_file *file,
-                          const struct rf_scenario *scenario,
-                          const struct rf_method_info *info,
-                          const struct rf_capacities *links,
-                          struct rf_capacities *own);
-
 /* Input of a prediction. */
 struct rf_predict_input {
     const struct rf_scenario *scenario;
@@ -240,6 +225,21 @@ struct rf_predict_input {
     bool named;                     /* results were */
     struct rf_capacities links;     /* with the figures applied */
 };
+
+/*
+ * Sets `own` to the input of a prediction of what one result of the scenario
+ * measured, by the figures that it ran on; `input` is that of the prediction.
+ * Nodes: what the results measured. Links between nodes: the result's own
+ * probes or, of other methods than TCP's and beside nominal figures, "links" of
+ * its own file, or its yardsticks. Ports, files and costs: "links" of its file.
+ * What none of these says is as in `input`, except links between nodes: false,
+ * if the method uses some and nothing says their rate. Free own->links with
+ * rf_capacities_free() in any case.
+ */
+bool rf_predict_own(const struct rf_predict_results *results,
+                    const struct rf_result_file *file,
+                    const struct rf_predict_input *input,
+                    struct rf_predict_input *own);
 
 /* Why there is no prediction: the model does not cover the scenario with the
  * method, or nodes and links that it uses have no figures. NULL if there is

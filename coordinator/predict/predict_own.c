@@ -110,13 +110,15 @@ static bool own_links(const struct rf_predict_results *results,
     return !rf_predict_lacks_links(schedule, own);
 }
 
-bool rf_predict_own_links(const struct rf_predict_results *results,
-                          const struct rf_result_file *file,
-                          const struct rf_scenario *scenario,
-                          const struct rf_method_info *info,
-                          const struct rf_capacities *links,
-                          struct rf_capacities *own)
+bool rf_predict_own(const struct rf_predict_results *results,
+                    const struct rf_result_file *file,
+                    const struct rf_predict_input *input,
+                    struct rf_predict_input *out)
 {
+    const struct rf_method_info *info = rf_method_info_find(input->method);
+    const struct rf_scenario *scenario = input->scenario;
+    const struct rf_capacities *links = &input->links;
+    struct rf_capacities *own = &out->links;
     const struct rf_result_set one = {.files = (struct rf_result_file *)file,
                                       .n = 1};
     const struct rf_predict_speeds any = {.config = results->config};
@@ -125,10 +127,11 @@ bool rf_predict_own_links(const struct rf_predict_results *results,
     struct rf_links given = links_of_file(results->config, file->result);
     struct rf_capacities found;
     bool known;
+    *out = *input;
+    rf_link_figures_overrule(&out->figures, rf_links_of(&given, info));
     rf_capacities_init(own, links->n_nodes);
     own->devices = links->devices;
     own->sends_inside = links->sends_inside;
-    own->port_gbytes_per_s = links->port_gbytes_per_s;
     take_nodes(links, own);
     take_links(links, own);
     rf_capacities_init(&found, links->n_nodes);
@@ -144,8 +147,12 @@ bool rf_predict_own_links(const struct rf_predict_results *results,
         rf_predict_sockets(&one, &any, info, entry, &found);
     }
     take_nodes(&found, own);
+    own->port_gbytes_per_s = found.port_gbytes_per_s > 0
+                                 ? found.port_gbytes_per_s
+                                 : links->port_gbytes_per_s;
     rf_capacities_free(&found);
-    known = own_links(results, file, scenario->schedule, info, &given, own);
+    known = info->needs_folder || /* it uses none */
+            own_links(results, file, scenario->schedule, info, &given, own);
     free(given.own);
     return known;
 }

@@ -134,6 +134,15 @@ static double *figure_of(struct rf_link_figures *figures, size_t key)
     return (double *)(void *)((char *)figures + figure_keys[key].field);
 }
 
+void rf_link_figures_overrule(struct rf_link_figures *figures,
+                              const struct rf_link_figures *given)
+{
+    struct rf_link_figures from = *given;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
+        overrule(figure_of(figures, i), *figure_of(&from, i));
+    }
+}
+
 /* Adds the figures of the named fabric; its copy rate is that of GPU memory. An
  * earlier fabric may have none of them, except setup_ms, of which the larger
  * holds. */
@@ -187,9 +196,7 @@ static enum rf_status read_fabrics(const struct rf_jnode *node,
         const struct rf_jnode name = rf_jnode_at(&fabric, i);
         status = add_fabric(&name, memory, &given, err);
     }
-    for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
-        overrule(figure_of(out, i), *figure_of(&given, i));
-    }
+    rf_link_figures_overrule(out, &given);
     out->nominal_nic |= given.nic_gbytes_per_s > 0;
     return status;
 }

@@ -49,6 +49,9 @@ json_t *rf_links_schema(void);
 
 const struct rf_link_figures *rf_links_of(const struct rf_links *links,
                                           const struct rf_method_info *info);
+/* Sets the figures that are given. */
+void rf_link_figures_overrule(struct rf_link_figures *figures,
+                              const struct rf_link_figures *given);
 /* Gives every node and pair of `links` the same figures, replacing present
  * ones; figures not given stay. */
 void rf_link_figures_spread(const struct rf_link_figures *figures,

@@ -562,7 +562,6 @@ LOOP_TEST(test_predict_knows_the_links_that_a_result_ran_on, 8)
     AUTO(configured_pair) pair = configured_pair(
         "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 2}, 'infer': "
         "{'tp': 2}}");
-    const struct rf_method_info *info = rf_method_info_find(cases[_i].method);
     const struct rf_link_figures figures = {.copy_gbytes_per_s = 40,
                                             .link_gbytes_per_s = 12.5};
     AUTO_FREE char *text =
@@ -572,20 +571,64 @@ LOOP_TEST(test_predict_knows_the_links_that_a_result_ran_on, 8)
                                      probed("host", NODE_A("5"), "null")};
     struct rf_predict_results results = {.config = pair.config,
                                          .set = {.files = files, .n = 2}};
-    AUTO(rf_capacities) links;
-    AUTO(rf_capacities) own;
+    struct rf_predict_input input = {.scenario = pair.scenario,
+                                     .method = cases[_i].method};
+    struct rf_predict_input own;
     ck_assert_ptr_nonnull(result);
     results.speeds[RF_HOST_MEMORY].config = pair.config;
     pair.config->links.all[RF_METHOD_HOST].nominal_nic = cases[_i].nominal;
-    rf_capacities_init(&links, 2);
-    rf_link_figures_spread(&figures, &links);
-    ck_assert_int_eq(rf_predict_own_links(&results, files, pair.scenario, info,
-                                          &links, &own),
+    rf_capacities_init(&input.links, 2);
+    rf_link_figures_spread(&figures, &input.links);
+    ck_assert_int_eq(rf_predict_own(&results, files, &input, &own),
                      cases[_i].rate > 0);
-    ck_assert_double_eq(rf_capacities_capacity(&own, 0, true), cases[_i].rate);
-    ck_assert_double_eq(own.copy_gbytes_per_s[0], 5);
-    ck_assert_double_eq(own.copy_gbytes_per_s[1], 40);
+    ck_assert_double_eq(rf_capacities_capacity(&own.links, 0, true),
+                        cases[_i].rate);
+    ck_assert_double_eq(own.links.copy_gbytes_per_s[0], 5);
+    ck_assert_double_eq(own.links.copy_gbytes_per_s[1], 40);
+    rf_capacities_free(&own.links);
+    rf_capacities_free(&input.links);
     json_decref(files[1].result);
+}
+
+/* Ports of GPUs, rates of files and costs are those of the result's own file,
+ * as far as it gives them. Files need no link. */
+LOOP_TEST(test_predict_knows_the_figures_that_a_result_ran_on, 3)
+{
+    static const struct {
+        const char *method, *links;
+        double port, write, setup_ms;
+    } cases[] = {
+        {"nccl", "{'nvlink_gbytes_per_s': 450, 'nic_gbytes_per_s': 25}", 450, 7,
+         100},
+        {"nccl", "{'nic_gbytes_per_s': 25, 'setup_ms': 3}", 900, 7, 3},
+        {"disk", "{'methods': {'disk': {'write_gbytes_per_s': 2}}}", 0, 2, 100},
+    };
+    AUTO(configured_pair) pair = configured_pair(
+        "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 2}, 'infer': "
+        "{'tp': 2}}");
+    AUTO_FREE char *text =
+        rf_xasprintf("{'scenario': {'method': '%s'}, 'cluster': {'links': %s}}",
+                     cases[_i].method, cases[_i].links);
+    json_auto_t *result = json_loads(Q(text), 0, NULL);
+    struct rf_result_file file = {.result = result};
+    struct rf_predict_results results = {.config = pair.config,
+                                         .set = {.files = &file, .n = 1}};
+    struct rf_predict_input own,
+        input = {.scenario = pair.scenario,
+                 .method = cases[_i].method,
+                 .figures = {.write_gbytes_per_s = 7, .setup_ms = 100}};
+    ck_assert_ptr_nonnull(result);
+    results.speeds[RF_HOST_MEMORY].config = pair.config;
+    results.speeds[RF_DEVICE_MEMORY].config = pair.config;
+    rf_capacities_init(&input.links, 2);
+    input.links.devices = strcmp(input.method, "nccl") == 0;
+    input.links.port_gbytes_per_s = input.links.devices ? 900 : 0;
+    ck_assert(rf_predict_own(&results, &file, &input, &own));
+    ck_assert_double_eq(own.links.port_gbytes_per_s, cases[_i].port);
+    ck_assert_double_eq(own.figures.write_gbytes_per_s, cases[_i].write);
+    ck_assert_double_eq(own.figures.setup_ms, cases[_i].setup_ms);
+    rf_capacities_free(&own.links);
+    rf_capacities_free(&input.links);
 }
 
 /* Repeats of `pair` with 3 iterations each, of so many ms in steps of 1, and so

@@ -31,6 +31,7 @@ struct rf_prediction {
     double ms;               /* simulated and calibrated */
     double fixed_ms, factor; /* of the calibration; 0 and 1 without */
     size_t n_results;        /* used for it */
+    double ratio;            /* their median measured / simulated time */
     double others_ms;        /* measured row: with its result's own figures,
                                 from all other results */
     double step_s;           /* the whole timeline */
@@ -352,9 +353,9 @@ struct rf_leave_one_out {
  * after Theil and Sen) if there are at least RF_PREDICT_LINE_RESULTS that
  * differ enough, and neither coefficient is negative. Otherwise the fixed part
  * is 0, and the factor is the median of measured / simulated. Rows without such
- * results keep the simulated time. A prediction is not below its bound, unless a result of its method and
- * path was. Fills p.ms, p.fixed_ms, p.factor, p.n_results and p.others_ms.
- * Pure.
+ * results keep the simulated time. A prediction is not below its bound, unless
+ * a result of its method and path was. Fills p.ms, p.fixed_ms, p.factor,
+ * p.n_results, p.ratio and p.others_ms. Pure.
  */
 void rf_predict_calibrate(struct rf_predict_rows *rows,
                           struct rf_leave_one_out *out);
@@ -366,13 +367,13 @@ enum rf_status rf_predict_crossover(const struct rf_predict_rows *rows,
                                     struct rf_predict_row *row,
                                     struct rf_err *err) RF_MUST_CHECK;
 
-/* A factor beyond these says more of wrong figures, or of a busy machine, than
+/* A ratio beyond these says more of wrong figures, or of a busy machine, than
  * of a method. */
-#define RF_PREDICT_FACTOR_LEAST (1.0 / 2)
-#define RF_PREDICT_FACTOR_MOST 2
+#define RF_PREDICT_RATIO_LEAST (1.0 / 2)
+#define RF_PREDICT_RATIO_MOST 2
 
-/* Warns of calibrations beyond these, and of measured rows that calibrate
- * nothing, since it is unknown which links they ran on. */
+/* Warns of calibrations beyond these, and of results that calibrate nothing,
+ * since it is unknown which links they ran on. */
 void rf_predict_warn(const struct rf_predict_rows *rows);
 
 /* Whether the same results calibrate two rows. */

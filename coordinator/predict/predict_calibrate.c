@@ -36,7 +36,8 @@ static bool counts(const struct rf_predict_rows *rows, size_t i)
 struct fit {
     double fixed_ms, factor; /* 0 and 1 without results */
     size_t n;
-    bool beaten; /* a result is below its bound: figures are too low */
+    double ratio; /* median of measured / simulated */
+    bool beaten;  /* a result is below its bound: figures are too low */
 };
 
 /* An encoding costs what no path of whole weights does, whatever limits it. */
@@ -70,20 +71,20 @@ static bool span_a_line(const double *simulated, size_t n)
 static void fit_points(const double *simulated, const double *measured,
                        struct fit *fit)
 {
-    double *ratios;
+    double *ratios = rf_xcalloc(fit->n + 1, sizeof(*ratios));
     double fixed_ms, factor;
+    for (size_t i = 0; i < fit->n; i++) {
+        ratios[i] = measured[i] / simulated[i];
+    }
+    fit->ratio = fit->n > 0 ? rf_stats_median(ratios, fit->n) : 1;
+    free(ratios);
     if (span_a_line(simulated, fit->n) &&
         rf_stats_line(simulated, measured, fit->n, &fixed_ms, &factor) &&
         fixed_ms >= 0 && factor > 0) {
         fit->fixed_ms = fixed_ms;
         fit->factor = factor;
-    } else if (fit->n > 0) {
-        ratios = rf_xcalloc(fit->n, sizeof(*ratios));
-        for (size_t i = 0; i < fit->n; i++) {
-            ratios[i] = measured[i] / simulated[i];
-        }
-        fit->factor = rf_stats_median(ratios, fit->n);
-        free(ratios);
+    } else {
+        fit->factor = fit->ratio;
     }
 }
 
@@ -94,7 +95,7 @@ static struct fit fit_for(const struct rf_predict_rows *rows,
 {
     double *simulated = rf_xcalloc(rows->n, sizeof(*simulated));
     double *measured = rf_xcalloc(rows->n, sizeof(*measured));
-    struct fit fit = {.factor = 1};
+    struct fit fit = {.n = 0};
     for (size_t i = 0; i < rows->n; i++) {
         const struct rf_predict_row *at = &rows->rows[i];
         if (counts(rows, i) && at->measured.from != except &&
@@ -125,6 +126,7 @@ static void calibrate_row(const struct rf_predict_rows *rows,
     p->fixed_ms = fit.fixed_ms;
     p->factor = fit.factor;
     p->n_results = fit.n;
+    p->ratio = fit.ratio;
     p->ms = calibrated_ms(p, &fit);
     if (row->own.simulated_ms > 0) {
         fit = fit_for(rows, row, row->own.path, row->measured.from);

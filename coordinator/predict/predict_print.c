@@ -222,20 +222,19 @@ void rf_predict_warn(const struct rf_predict_rows *rows)
 {
     for (size_t i = 0; i < rows->n; i++) {
         const struct rf_predict_row *row = &rows->rows[i];
-        const double factor = row->p.factor;
+        const double ratio = row->p.ratio;
         if (row->measured.ms > 0 && row->measured.why != NULL) {
             rf_warn("%s", row->measured.why);
         }
         if (row->gap == NULL && row->p.n_results > 0 && !said_before(rows, i) &&
-            (factor < RF_PREDICT_FACTOR_LEAST ||
-             factor > RF_PREDICT_FACTOR_MOST)) {
+            (ratio < RF_PREDICT_RATIO_LEAST || ratio > RF_PREDICT_RATIO_MOST)) {
             char *text = calibrated_text(row);
             rf_warn("%s: results took x%.3g their simulated time: %s; measure "
                     "again on idle nodes, or correct the rates",
-                    text, factor,
-                    factor < 1 ? "rates of \"links\" or probes are too low"
-                               : "rates of \"links\" or probes are too high, "
-                                 "nodes were busy, or refits are too short");
+                    text, ratio,
+                    ratio < 1 ? "rates of \"links\" or probes are too low"
+                              : "rates of \"links\" or probes are too high, "
+                                "nodes were busy, or refits are too short");
             free(text);
         }
     }

@@ -1,7 +1,9 @@
 /* What results make of simulated times. */
 #include <stdio.h>
 
+#include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/predict/predict.h"
 #include "tests/unit/unit.h"
 
@@ -65,6 +67,58 @@ TEST(test_calibrate_takes_the_line_of_the_same_path)
     ck_assert_double_eq_tol(rows.rows[0].p.ms, 120, 1e-9);
     ck_assert_uint_eq(rows.rows[3].p.n_results, 1);
     ck_assert_double_eq_tol(rows.rows[3].p.ms, 10, 1e-9);
+}
+
+static void keep_line(enum rf_log_level level, const char *line, void *data)
+{
+    ck_assert_int_eq(level, RF_LOG_WARN);
+    rf_text_add(data, "\n", "%s", line);
+}
+
+static char *warnings(const struct rf_predict_rows *rows)
+{
+    char *text = rf_xstrdup("warnings:");
+    rf_log_set_sink(keep_line, &text);
+    rf_predict_warn(rows);
+    rf_log_set_sink(NULL, NULL);
+    return text;
+}
+
+/* Times far from those simulated are, not a factor beside a fixed part. */
+LOOP_TEST(test_calibrate_warns_of_results_far_from_simulations, 4)
+{
+    static const struct {
+        double measured[3], simulated[3];
+        const char *says; /* NULL: nothing */
+    } cases[] = {
+        {{3, 6, 9},
+         {10, 20, 30},
+         "results took x0.3 their simulated time: rate"
+         "s of \"links\" or probes are too low"},
+        {{54, 62, 66},
+         {10, 30, 40},
+         "results took x2.07 their simulated time: "
+         "rates of \"links\" or probes are too "
+         "high"},
+        {{19, 23, 27}, {10, 20, 30}, NULL},
+        {{14, 28, 42}, {10, 20, 30}, NULL},
+    };
+    AUTO(rf_predict_rows) rows = {.n = 0};
+    struct rf_leave_one_out error;
+    AUTO_FREE char *text = NULL;
+    for (size_t i = 0; i < 3; i++) {
+        add(&rows, row_of(i, RF_PATH_BETWEEN, cases[_i].simulated[i],
+                          cases[_i].measured[i]));
+    }
+    rf_predict_calibrate(&rows, &error);
+    text = warnings(&rows);
+    if (cases[_i].says != NULL) {
+        assert_says(text, "host, between nodes: ");
+        assert_says(text, cases[_i].says);
+        ck_assert_ptr_eq(strchr(text, '\n'), strrchr(text, '\n'));
+    } else {
+        ck_assert_str_eq(text, "warnings:");
+    }
 }
 
 /* What another system took is shown, and says nothing about the method here. */

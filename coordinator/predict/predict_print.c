@@ -223,7 +223,8 @@ void rf_predict_warn(const struct rf_predict_rows *rows)
     for (size_t i = 0; i < rows->n; i++) {
         const struct rf_predict_row *row = &rows->rows[i];
         const double ratio = row->p.ratio;
-        if (row->measured.ms > 0 && row->measured.why != NULL) {
+        if (row->measured.ms > 0 && row->measured.why != NULL &&
+            says_first(rows, i)) {
             rf_warn("%s", row->measured.why);
         }
         if (row->gap == NULL && row->p.n_results > 0 && !said_before(rows, i) &&

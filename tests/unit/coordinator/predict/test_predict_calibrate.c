@@ -121,6 +121,23 @@ LOOP_TEST(test_calibrate_warns_of_results_far_from_simulations, 4)
     }
 }
 
+/* However many rows it has. */
+TEST(test_calibrate_warns_once_of_a_result_with_unknown_links)
+{
+    AUTO(rf_predict_rows) rows = {.n = 0};
+    struct rf_leave_one_out error;
+    AUTO_FREE char *text = NULL;
+    for (size_t i = 0; i < 2; i++) {
+        struct rf_predict_row row = row_of(0, RF_PATH_BETWEEN, 10, 20);
+        row.own.simulated_ms = 0;
+        row.measured.why = rf_xstrdup("calibrates nothing: s0");
+        add(&rows, row);
+    }
+    rf_predict_calibrate(&rows, &error);
+    text = warnings(&rows);
+    ck_assert_str_eq(text, "warnings:\nwarning: calibrates nothing: s0");
+}
+
 /* What another system took is shown, and says nothing about the method here. */
 TEST(test_calibrate_leaves_imported_results_out)
 {

@@ -44,12 +44,21 @@ static bool slowed_yardsticks(const json_t *record)
            ratio < 1;
 }
 
+/* "conversion on a", "link a in and conversion": a node may have that name. */
+static bool names_conversion(const char *resource)
+{
+    static const char first[] = "conversion on ", last[] = " and conversion";
+    const size_t length = strlen(resource);
+    return strncmp(resource, first, strlen(first)) == 0 ||
+           (length >= strlen(last) &&
+            strcmp(resource + length - strlen(last), last) == 0);
+}
+
 static bool is_by_conversion(const json_t *record)
 {
-    return strstr(rf_result_text(record, "bound", "resource"), "conversion") !=
-               NULL ||
-           strstr(rf_result_text(record, "schedule_bound", "resource"),
-                  "conversion") != NULL;
+    return names_conversion(rf_result_text(record, "bound", "resource")) ||
+           names_conversion(
+               rf_result_text(record, "schedule_bound", "resource"));
 }
 
 /* The rates of a node that converted at two speeds, of a bound by conversions;

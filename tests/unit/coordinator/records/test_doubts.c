@@ -238,6 +238,7 @@ TEST(test_flags_find_conversions_at_two_speeds)
         {"conversion on a", 3, 9, "probes_differ "},
         {"link a in and conversion", 9, 3, "probes_differ "},
         {"link a in", 3, 9, ""},
+        {"memory of conversion-1", 3, 9, ""},
     };
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
         json_t *record = record_of(calm, 0, 2);

@@ -143,11 +143,14 @@ int64_t rf_run_measure_enter(struct rf_run_measure *measure,
     case RUN_PREPARING:
         return prepare_s(attempt->scenario);
     case RUN_PROBING:
-        rf_run_probes_begin(measure->probes, &attempt->before, false);
+        rf_run_probes_begin(measure->probes, &attempt->before,
+                            RF_PROBE_UNKNOWN_LINKS);
         return 0;
     case RUN_PROBING_AGAIN:
         rf_run_probes_begin(measure->probes, &attempt->after,
-                            !rf_attempt_has_yardstick(attempt));
+                            rf_attempt_has_yardstick(attempt)
+                                ? RF_PROBE_NO_LINKS
+                                : RF_PROBE_ALL_LINKS);
         return 0;
     case RUN_RUNNING:
     case RUN_YARDSTICK:

@@ -275,7 +275,7 @@ static void find_round(struct rf_run_probes *probes)
 }
 
 void rf_run_probes_begin(struct rf_run_probes *probes,
-                         struct rf_capacities *into, bool again)
+                         struct rf_capacities *into, enum rf_probe_links links)
 {
     probes->into = into;
     probes->copying = true;
@@ -284,7 +284,9 @@ void rf_run_probes_begin(struct rf_run_probes *probes,
         struct probed_link *pair = &probes->pairs[i];
         const uint64_t moved = known_of(probes, pair)->bytes;
         pair->ask = moved > 0 ? wanted_bytes(probes, pair) : ROUGH_BYTES;
-        if (!again && moved >= pair->ask) {
+        if (links == RF_PROBE_NO_LINKS) {
+            pair->ask = 0;
+        } else if (links == RF_PROBE_UNKNOWN_LINKS && moved >= pair->ask) {
             settle(probes, pair);
         }
     }

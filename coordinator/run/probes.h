@@ -19,10 +19,15 @@ void rf_run_probes_destroy(struct rf_run_probes *probes); /* or NULL */
 void rf_run_probes_plan(struct rf_run_probes *probes,
                         const struct rf_scenario *scenario);
 
-/* Starts over, with the copies. Figures go to `into` (borrowed). `again`: also
- * measures known links. */
+enum rf_probe_links {
+    RF_PROBE_UNKNOWN_LINKS, /* of known ones, takes what is known */
+    RF_PROBE_ALL_LINKS,
+    RF_PROBE_NO_LINKS,
+};
+
+/* Starts over, with the copies. Figures go to `into` (borrowed). */
 void rf_run_probes_begin(struct rf_run_probes *probes,
-                         struct rf_capacities *into, bool again);
+                         struct rf_capacities *into, enum rf_probe_links links);
 
 /* Fills the next STEP: memory copies, or the links of a round. */
 void rf_run_probes_ask(const struct rf_run_probes *probes,

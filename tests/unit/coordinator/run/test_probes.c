@@ -16,7 +16,7 @@ static void create(const char *more)
     lab = attempt_lab_create(more);
     probes = rf_run_probes_create(2);
     rf_run_probes_plan(probes, lab.scenario);
-    rf_run_probes_begin(probes, &lab.attempt->before, false);
+    rf_run_probes_begin(probes, &lab.attempt->before, RF_PROBE_UNKNOWN_LINKS);
     rf_msg_init(&step, RF_MSG_STEP);
 }
 
@@ -189,7 +189,7 @@ AUTO_STRUCT(large, large_free)
 static struct seen measure_large(struct large *large, double gbytes_per_s)
 {
     rf_run_probes_plan(probes, large->scenario);
-    rf_run_probes_begin(probes, &large->links, false);
+    rf_run_probes_begin(probes, &large->links, RF_PROBE_UNKNOWN_LINKS);
     return measure_links(large->n, gbytes_per_s);
 }
 
@@ -256,9 +256,16 @@ TEST(test_probes_keep_links_over_the_scenarios_of_a_run)
     ck_assert_uint_ge(measure_large(&large, 1).steps, 1);
     ck_assert_double_eq(rf_capacities_capacity(&large.links, 0, true), 1);
     ck_assert_uint_eq(measure_large(&large, 2).steps, 0);
-    rf_run_probes_begin(probes, &large.links, true); /* unless asked to */
+    /* unless asked to */
+    rf_run_probes_begin(probes, &large.links, RF_PROBE_ALL_LINKS);
     ck_assert_uint_ge(measure_links(4, 3).steps, 1);
     ck_assert_double_eq(rf_capacities_capacity(&large.links, 0, true), 3);
+    /* and none as if it had measured them again */
+    rf_capacities_free(&large.links);
+    rf_capacities_init(&large.links, 4);
+    rf_run_probes_begin(probes, &large.links, RF_PROBE_NO_LINKS);
+    ck_assert_uint_eq(measure_links(4, 3).steps, 0);
+    ck_assert_double_eq(rf_capacities_capacity(&large.links, 0, true), 0);
 }
 
 TEST(test_probes_leave_out_links_that_the_method_does_not_use)

@@ -106,16 +106,19 @@ static bool note_row(const struct predict_context *context, size_t index,
     return fresh;
 }
 
-/* Simulates what a result measured with the figures that it ran on, or says why
- * not. Imported results, whose links nobody knows, calibrate nothing. */
+/* Simulates what a result measured with the figures that it ran on, or says
+ * that they are not `known`. Imported results, whose links nobody knows,
+ * calibrate nothing. */
 static enum rf_status predict_own(const struct predict_context *context,
                                   const struct rf_predict_input *input,
-                                  struct rf_predict_row *row,
+                                  const struct rf_result_file *file,
+                                  struct rf_predict_row *row, bool *known,
                                   struct rf_err *err)
 {
-    const struct rf_result_file *file = row->measured.from;
     struct rf_predict_input own;
     enum rf_status status = RF_OK;
+    *known = true;
+    row->own = (struct rf_prediction){.ms = 0};
     if (file == NULL || row->gap != NULL) {
         return RF_OK;
     }
@@ -123,15 +126,47 @@ static enum rf_status predict_own(const struct predict_context *context,
         row->own = row->p;
         return RF_OK;
     }
-    if (rf_predict_own(&context->measured, file, input, &own)) {
+    *known = rf_predict_own(&context->measured, file, input, &own);
+    if (*known) {
         status = predict(context, &own, &row->own, err);
-    } else {
-        row->measured.why = rf_xasprintf(
-            "calibrates nothing: scenario %s of run %s does not say the rate "
-            "of its links; run it again with yardsticks",
-            file->name, file->run);
     }
     rf_capacities_free(&own.links);
+    return status;
+}
+
+/* Finds the measured time. Nodes at unusual speeds matter unless links took the
+ * time, on those that the result ran on if any is known. */
+static enum rf_status measure(const struct predict_context *context,
+                              const struct rf_predict_input *input,
+                              struct rf_predict_row *row, struct rf_err *err)
+{
+    const struct rf_predict_speeds *speeds =
+        &context->measured.speeds[row->method->memory];
+    const struct rf_result_set *set = &context->measured.set;
+    struct rf_measured any, *found = &row->measured;
+    json_t *model = rf_model_json(input->scenario->plan->model);
+    enum rf_status status;
+    bool known;
+    rf_predict_measured(set, NULL, input->scenario, input->method, model, NULL,
+                        &any);
+    status = predict_own(context, input, any.from, row, &known, err);
+    rf_predict_measured(
+        set,
+        (row->own.simulated_ms > 0 ? row->own : row->p).path == RF_PATH_BETWEEN
+            ? NULL
+            : speeds,
+        input->scenario, input->method, model, context->reasons, found);
+    json_decref(model);
+    free(any.why);
+    if (status == RF_OK && found->from != any.from) {
+        status = predict_own(context, input, found->from, row, &known, err);
+    }
+    if (!known) {
+        found->why = rf_xasprintf(
+            "calibrates nothing: scenario %s of run %s does not say the rate "
+            "of its links; run it again with yardsticks",
+            found->from->name, found->from->run);
+    }
     return status;
 }
 
@@ -148,7 +183,6 @@ static enum rf_status add_row(struct predict_context *context,
         .index = input->scenario->index,
         .gap = rf_predict_gap(input),
         .note = rf_predict_note(input)};
-    json_t *model;
     if (row.gap == NULL) {
         RF_TRY(predict(context, input, &row.p, err));
     }
@@ -156,15 +190,7 @@ static enum rf_status add_row(struct predict_context *context,
                            row.encoding != RF_ENCODING_DENSE &&
                            note_row(context, row.index, input->method, true);
     row.scenario = rf_xstrdup(spec->name);
-    model = rf_model_json(input->scenario->plan->model);
-    rf_predict_measured(&context->measured.set,
-                        row.p.path == RF_PATH_BETWEEN
-                            ? NULL
-                            : &context->measured.speeds[row.method->memory],
-                        input->scenario, input->method, model, context->reasons,
-                        &row.measured);
-    json_decref(model);
-    RF_TRY(predict_own(context, input, &row, err));
+    RF_TRY(measure(context, input, &row, err));
     RF_PUSH(context->rows.rows, context->rows.n, context->rows.capacity, row);
     return RF_OK;
 }

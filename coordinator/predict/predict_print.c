@@ -304,8 +304,13 @@ static void print_crossovers(const struct rf_predict_rows *rows, FILE *to)
         fputs("crossover: ", to);
         rf_escape(to, RF_REPORT_TABLE, name);
         free(name);
-        fprintf(to, ", %s: %s is ", row->method->name,
+        fprintf(to, ", %s: %s ", row->method->name,
                 rf_encoding_name(row->encoding));
+        if (crossing->n_ranks == 0) {
+            fputs("compares nothing here, and copies as dense does\n", to);
+            continue;
+        }
+        fputs("is ", to);
         if (crossing->share <= 0) {
             fputs("never faster than dense", to);
         } else if (crossing->share >= 1) {

@@ -396,6 +396,10 @@ test_predict_says_where_dense_wins() {
     run_coord predict cluster.json --set 'scenarios.*.method=tcp' \
         --set links.methods.tcp.copy_gbytes_per_s=2 --set links.scan_gbytes_per_s=20
     expect_text out '^crossover: x-encoding=auto, tcp: auto is faster than dense below [0-9.]+ % changed \(sockets inside a node 16 Gbit/s, 6 ranks comparing 20 GB/s\)$'
+    run_coord predict cluster.json --set 'scenarios.*.method=tcp' \
+        --set 'scenarios.*.mode=colocated' --set 'scenarios.*.infer={"tp": 2}' \
+        --set links.copy_gbytes_per_s=10 --set links.scan_gbytes_per_s=20
+    expect_text out '^crossover: x-encoding=auto, tcp: auto compares nothing here, and copies as dense does$'
     run_coord predict cluster.json --set links.copy_gbytes_per_s=10 \
         --set 'scenarios.*.encoding=xor+zstd'
     expect_text out 'encoding xor\+zstd: what zstd makes of changes'

@@ -169,11 +169,12 @@ void rf_predict_sockets(const struct rf_result_set *set,
                         const struct rf_method_info *method,
                         const json_t *given, struct rf_capacities *links);
 
-/* Sets the best rates of conversions to a format in host memory, from results
- * with it. */
+/* Sets the best rates of conversions in host memory, from results with the same
+ * formats: those of probes in which the node copied at its usual speed or, of a
+ * node without such a probe, any. */
 void rf_predict_conversions(const struct rf_result_set *set,
                             const struct rf_predict_speeds *speeds,
-                            const struct rf_quant_format *format,
+                            const struct rf_spec *spec,
                             struct rf_capacities *links);
 
 /* Whether the results have a probe of one of the file's nodes. */
@@ -210,8 +211,7 @@ void rf_predict_results_links(const struct rf_predict_results *results,
                               const struct rf_method_info *info,
                               struct rf_capacities *links);
 
-/* Sets the rates of conversions to a scenario's format, if it has a single
- * one. */
+/* Sets the rates of a scenario's conversions. */
 void rf_predict_results_conversions(const struct rf_predict_results *results,
                                     const struct rf_scenario *scenario,
                                     const struct rf_method_info *info,

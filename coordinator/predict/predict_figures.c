@@ -305,17 +305,15 @@ static char *encoding_gap(const struct rf_predict_input *input,
                       input->named);
 }
 
-/* "quantize fp8" or, of several, "fp8, nvfp4". Caller frees. */
-static char *formats_of(const struct rf_spec *spec, bool *several)
+/* "quantize fp8" or, of several pools, "quantize fp8, nvfp4". Caller frees. */
+static char *formats_of(const struct rf_spec *spec)
 {
     const struct rf_quant_format *first = rf_spec_quantize(spec)->format;
     char *list = rf_xasprintf("quantize %s", first->name);
-    *several = false;
     for (uint32_t i = RF_INFER; i < spec->n_sides; i++) {
         const struct rf_quant_format *format = spec->side[i].quantize.format;
         if (format != NULL && format != first) {
             rf_text_add(&list, ", ", "%s", format->name);
-            *several = true;
         }
     }
     return list;
@@ -328,7 +326,7 @@ static char *conversion_gap(const struct rf_predict_input *input,
     const struct rf_scenario *scenario = input->scenario;
     const struct rf_world *world = scenario->world;
     const enum rf_side side = rf_quantize_side(scenario->plan);
-    bool *listed, several;
+    bool *listed;
     char *nodes = NULL, *formats, *gap;
     if (info->needs_folder || info->memory == RF_DEVICE_MEMORY) {
         return rf_xasprintf("the time of quantize is not modelled %s",
@@ -346,15 +344,9 @@ static char *conversion_gap(const struct rf_predict_input *input,
         }
     }
     free(listed);
-    formats = formats_of(scenario->spec, &several);
-    gap = nodes != NULL && several
-              ? rf_xasprintf("no figure for converting to %s on %s: a result "
-                             "has one for a single format; set "
-                             "convert_gbytes_per_s in \"links\"",
-                             formats, nodes)
-              : figure_gap(nodes, "converting", "convert_gbytes_per_s", formats,
-                           input->named);
-    free(several ? nodes : NULL);
+    formats = formats_of(scenario->spec);
+    gap = figure_gap(nodes, "converting", "convert_gbytes_per_s", formats,
+                     input->named);
     free(formats);
     return gap;
 }

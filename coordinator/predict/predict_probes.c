@@ -225,8 +225,9 @@ void rf_predict_sockets(const struct rf_result_set *set,
     }
 }
 
+/* With `only`, of those nodes, at any speed. */
 static void take_conversions(const struct rf_predict_speeds *speeds,
-                             const json_t *record, bool after,
+                             const json_t *record, bool after, const bool *only,
                              struct rf_capacities *links)
 {
     const uint64_t copy_bytes = rf_predict_copy_bytes(record);
@@ -237,8 +238,10 @@ static void take_conversions(const struct rf_predict_speeds *speeds,
         const uint32_t n =
             rf_predict_node(speeds->config, json_object_get(node, "host"));
         if (n != RF_NONE &&
-            rf_predict_is_usual(speeds, copy_bytes, n,
-                                number_of(node, "copy_gbytes_per_s"))) {
+            (only != NULL
+                 ? only[n]
+                 : rf_predict_is_usual(speeds, copy_bytes, n,
+                                       number_of(node, "copy_gbytes_per_s")))) {
             links->convert_gbytes_per_s[n] =
                 RF_MAX(links->convert_gbytes_per_s[n],
                        number_of(node, "convert_gbytes_per_s"));
@@ -246,22 +249,91 @@ static void take_conversions(const struct rf_predict_speeds *speeds,
     }
 }
 
+#define NO_FORMAT "-" /* as rf_result_text() says of what is absent */
+
+/* What each pool converts to. */
+struct formats {
+    const char *of[RF_POOLS_MAX];
+    size_t n;
+};
+
+static struct formats formats_of_spec(const struct rf_spec *spec)
+{
+    struct formats out = {.n = spec->n_sides - RF_INFER};
+    for (size_t i = 0; i < out.n; i++) {
+        const struct rf_quant_format *format =
+            spec->side[RF_INFER + i].quantize.format;
+        out.of[i] = format != NULL ? format->name : NO_FORMAT;
+    }
+    return out;
+}
+
+static struct formats formats_of_result(const json_t *result)
+{
+    const json_t *pools = rf_result_value(result, "scenario", "infer");
+    struct formats out = {
+        .of = {rf_result_text(result, "scenario.quantize", "format")}, .n = 1};
+    if (json_is_array(pools)) {
+        out.n = RF_MIN(json_array_size(pools), (size_t)RF_POOLS_MAX);
+        for (size_t i = 0; i < out.n; i++) {
+            out.of[i] =
+                rf_result_text(json_array_get(pools, i), "quantize", "format");
+        }
+    }
+    return out;
+}
+
+/* The only one, NO_FORMAT if there is none; NULL: there are several. */
+static const char *only_of(const struct formats *formats)
+{
+    const char *only = NO_FORMAT;
+    for (size_t i = 0; i < formats->n; i++) {
+        const char *name = formats->of[i];
+        if (strcmp(only, NO_FORMAT) == 0) {
+            only = name;
+        } else if (strcmp(name, NO_FORMAT) != 0 && strcmp(name, only) != 0) {
+            return NULL;
+        }
+    }
+    return only;
+}
+
+/* Nodes convert to the same: one format wherever it is, or those of pools. */
+static bool are_same(const struct formats *a, const struct formats *b)
+{
+    const char *x = only_of(a), *y = only_of(b);
+    bool same = a->n == b->n;
+    for (size_t i = 0; i < a->n && same; i++) {
+        same = strcmp(a->of[i], b->of[i]) == 0;
+    }
+    return same || (x != NULL && y != NULL && strcmp(x, y) == 0);
+}
+
 void rf_predict_conversions(const struct rf_result_set *set,
                             const struct rf_predict_speeds *speeds,
-                            const struct rf_quant_format *format,
+                            const struct rf_spec *spec,
                             struct rf_capacities *links)
 {
     const enum rf_memory_kind memory = RF_HOST_MEMORY;
-    struct rf_predict_walk walk = {.set = set, .memory = &memory};
-    const json_t *record;
-    while ((record = rf_predict_next(&walk)) != NULL) {
-        const json_t *result = set->files[walk.file].result;
-        if (strcmp(rf_result_text(result, "scenario.quantize", "format"),
-                   format->name) == 0) {
-            take_conversions(speeds, record, false, links);
-            take_conversions(speeds, record, true, links);
+    const struct formats wanted = formats_of_spec(spec);
+    bool *unknown = rf_xcalloc(links->n_nodes + 1, sizeof(*unknown));
+    for (int pass = 0; pass < 2; pass++) {
+        struct rf_predict_walk walk = {.set = set, .memory = &memory};
+        const bool *only = pass == 0 ? NULL : unknown;
+        const json_t *record;
+        while ((record = rf_predict_next(&walk)) != NULL) {
+            const struct formats found =
+                formats_of_result(set->files[walk.file].result);
+            if (are_same(&found, &wanted)) {
+                take_conversions(speeds, record, false, only, links);
+                take_conversions(speeds, record, true, only, links);
+            }
+        }
+        for (uint32_t n = 0; n < links->n_nodes; n++) {
+            unknown[n] = links->convert_gbytes_per_s[n] <= 0;
         }
     }
+    free(unknown);
 }
 
 static bool names_node(const struct rf_config *config, const json_t *probe)

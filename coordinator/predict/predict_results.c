@@ -74,18 +74,10 @@ void rf_predict_results_conversions(const struct rf_predict_results *results,
                                     const struct rf_method_info *info,
                                     struct rf_capacities *links)
 {
-    const struct rf_quant_format *format =
-        rf_spec_quantize(scenario->spec)->format;
-    for (uint32_t i = RF_INFER; i < scenario->spec->n_sides; i++) {
-        const struct rf_quant_format *other =
-            scenario->spec->side[i].quantize.format;
-        if (other != NULL && other != format) {
-            format = NULL; /* nodes differ; "links" may say how fast they are */
-        }
-    }
-    if (format != NULL && info->memory == RF_HOST_MEMORY) {
+    if (rf_spec_quantize(scenario->spec)->format != NULL &&
+        info->memory == RF_HOST_MEMORY) {
         rf_predict_conversions(&results->set, &results->speeds[RF_HOST_MEMORY],
-                               format, links);
+                               scenario->spec, links);
     }
 }
 

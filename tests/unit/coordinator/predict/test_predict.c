@@ -3,6 +3,7 @@
 #include "coordinator/predict/predict.h"
 #include "planner/model/model_json.h"
 #include "tests/lib/configured.h"
+#include "tests/lib/quoted.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
@@ -860,36 +861,68 @@ TEST(test_predict_keeps_sizes_of_probes_apart)
     json_decref(files[1].result);
 }
 
-/* Only of the scenario's format. */
-TEST(test_predict_takes_conversions_from_results_with_the_format)
-{
-#define CONVERTS(rate)                                                         \
-    "{'nodes': [{'host': 'b', 'copy_gbytes_per_s': 5, "                        \
+#define CONVERTS(rate, copies)                                                 \
+    "{'nodes': [{'host': 'b', 'copy_gbytes_per_s': " copies ", "               \
     "'convert_gbytes_per_s': " rate "}]}"
-    static const char *const formats[] = {"mxfp8", "nvfp4", "mxfp8"};
+
+/* The rate of node b for a scenario with these members, from results of these,
+ * the first of which copied more slowly than the others. */
+static double converts_at(const char *members, const char *const of[4])
+{
     struct rf_result_file files[] = {
-        probed("host", CONVERTS("3"), "null"),
-        probed("host", CONVERTS("9"), "null"),
-        probed("tcp", CONVERTS("4"), "null"),
+        probed("host", CONVERTS("3", "1"), "null"),
+        probed("host", CONVERTS("4", "5"), "null"),
+        probed("tcp", CONVERTS("5", "5"), "null"),
+        probed("tcp", CONVERTS("6", "5"), "null"),
     };
     struct rf_result_set set = {.files = files, .n = RF_ARRAY_SIZE(files)};
-    AUTO(configured_pair) pair = configured_pair(
-        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    AUTO_FREE char *scenario = rf_xasprintf("{'name': 's', %s}", members);
+    AUTO(configured_pair) pair = configured_pair(scenario);
     AUTO(rf_predict_speeds) speeds;
     AUTO(rf_capacities) links;
     for (size_t f = 0; f < RF_ARRAY_SIZE(files); f++) {
-        json_object_set_new(json_object_get(files[f].result, "scenario"),
-                            "quantize",
-                            json_pack("{s:s}", "format", formats[f]));
+        json_auto_t *more = quoted_json("%s", of[f]);
+        json_object_update(json_object_get(files[f].result, "scenario"), more);
     }
     rf_capacities_init(&links, 2);
     rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
-    rf_predict_conversions(&set, &speeds, &rf_quant_formats[RF_MXFP8], &links);
-    ck_assert_double_eq(links.convert_gbytes_per_s[0], 0);
-    ck_assert_double_eq(links.convert_gbytes_per_s[1], 4);
+    rf_predict_conversions(&set, &speeds, pair.scenario->spec, &links);
     for (size_t f = 0; f < RF_ARRAY_SIZE(files); f++) {
         json_decref(files[f].result);
     }
+    ck_assert_double_eq(links.convert_gbytes_per_s[0], 0);
+    return links.convert_gbytes_per_s[1];
+}
+
+#define ONE(format) "{'quantize': {'format': '" format "'}}"
+#define POOLS(of_first, of_second)                                             \
+    "{'infer': [{'quantize': {'format': '" of_first                            \
+    "'}}, {'quantize': {'format': '" of_second "'}}]}"
+
+/* Only of the scenario's formats, and at an unusual speed only if there is no
+ * other. */
+TEST(test_predict_takes_conversions_from_results_with_the_formats)
+{
+    static const char *const of[] = {ONE("mxfp8"), ONE("mxfp8"), ONE("nvfp4"),
+                                     POOLS("mxfp8", "fp8_tensor")};
+    static const char *const slow[] = {ONE("mxfp8"), ONE("nvfp4"), ONE("nvfp4"),
+                                       ONE("nvfp4")};
+    static const char *const swapped[] = {ONE("mxfp8"),
+                                          POOLS("fp8_tensor", "mxfp8"),
+                                          ONE("fp8_tensor"), ONE("fp8_tensor")};
+    static const char *const half[] = {
+        ONE("nvfp4"), "{'infer': [{}, {'quantize': {'format': 'mxfp8'}}]}",
+        ONE("fp8_tensor"), POOLS("mxfp8", "nvfp4")};
+    static const char one[] = "'train': {'tp': 2}, 'infer': {'tp': 1}, "
+                              "'quantize': 'mxfp8'";
+    static const char two[] =
+        "'mode': 'disaggregated', 'train': {'tp': 2}, 'infer': [{'tp': 1, "
+        "'quantize': 'mxfp8'}, {'tp': 1, 'quantize': 'fp8_tensor'}]";
+    ck_assert_double_eq(converts_at(one, of), 4);
+    ck_assert_double_eq(converts_at(two, of), 6);
+    ck_assert_double_eq(converts_at(one, slow), 3);
+    ck_assert_double_eq(converts_at(one, half), 4);
+    ck_assert_double_eq(converts_at(two, swapped), 0);
 }
 
 TEST(test_predict_knows_no_nodes_of_other_names)

@@ -234,8 +234,11 @@ void rf_predict_warn(const struct rf_predict_rows *rows)
                     "again on idle nodes, or correct the rates",
                     text, ratio,
                     ratio < 1 ? "rates of \"links\" or probes are too low"
-                              : "rates of \"links\" or probes are too high, "
-                                "nodes were busy, or refits are too short");
+                    : beats_bound(rows, i)
+                        ? "others beat their bounds, so the speed of nodes "
+                          "changed"
+                        : "rates of \"links\" or probes are too high, nodes "
+                          "were busy, or refits are too short");
             free(text);
         }
     }

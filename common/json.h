@@ -76,8 +76,8 @@ struct rf_jnode rf_jnode_root(json_t *value, const char *file);
 struct rf_jnode rf_jnode_get(const struct rf_jnode *object, const char *key);
 struct rf_jnode rf_jnode_at(const struct rf_jnode *array, size_t index);
 
-/* Sets `err` to "<file>: <path>: <text>", or "<file>: <path> (<label>): <text>",
- * with RF_ERR_CONFIG; returns that. */
+/* Sets `err` to "<file>: <path>: <text>", or with a label to "<file>: <path>
+ * (<label>): <text>", with RF_ERR_CONFIG; returns that. */
 enum rf_status rf_jnode_fail(const struct rf_jnode *node, struct rf_err *err,
                              const char *fmt, ...) RF_PRINTF(3, 4);
 
@@ -137,9 +137,9 @@ enum rf_status rf_jnode_choice_or(const struct rf_jnode *object,
 
 /* Whether `names` (ends with NULL) contains the word. */
 bool rf_word_is_one_of(const char *word, const char *const *names);
-/* The shortest word of `names` (ends with NULL) that begins with `word`, if that
- * has three letters or more; else the nearest by edit distance if close enough
- * to be a typo, else NULL. */
+/* The shortest word of `names` (ends with NULL) that begins with `word`, if
+ * that has three letters or more; else the nearest by edit distance if close
+ * enough to be a typo, else NULL. */
 const char *rf_nearest_word(const char *word, const char *const *names);
 
 struct rf_hint {

@@ -1,8 +1,9 @@
 /*
- * Plans as text: the model, then for each scenario what changes, the groups, the
- * load, the meshes, the bytes by distance, the busiest ranks and nodes beside
- * the least possible, the number of destinations that share a source box, the
- * message sizes and the memory; with `families`, also every family of tensors.
+ * Plans as text: the model, then for each scenario what changes, the groups,
+ * the load, the meshes, the bytes by distance, the busiest ranks and nodes
+ * beside the least possible, the number of destinations that share a source
+ * box, the message sizes and the memory; with `families`, also every family of
+ * tensors.
  */
 #include "coordinator/commands/plan_print.h"
 

@@ -16,6 +16,23 @@ YARDSTICK = {
 }
 
 
+def apart(names):
+    """Names of a matrix without what all have: of a-x=1-y=3 and a-x=2-y=3 only 1
+    and 2."""
+    parts = [name.split("-") for name in names]
+    if len({len(of) for of in parts}) > 1:
+        return names
+    kept = []
+    for column in zip(*parts):
+        if len({part.partition("=")[:2] for part in column}) == 1 and "=" in column[0]:
+            values = [part.partition("=")[2] for part in column]
+        else:
+            values = list(column)
+        if len(set(column)) > 1:
+            kept.append(values)
+    return [", ".join(label) for label in zip(*kept)] if kept else names
+
+
 def labels_of(group):
     """Strategy, and what else tells the bars of a group apart."""
     balances = {result.row.get("balance") for result in group}
@@ -26,7 +43,7 @@ def labels_of(group):
             label += f", {result.row.get('balance') or '-'}"
         labels.append(label)
     if len(set(zip(labels, (r.method for r in group)))) < len(group):
-        return [results.text(result.row, "scenario") for result in group]
+        return apart([results.text(result.row, "scenario") for result in group])
     return labels
 
 

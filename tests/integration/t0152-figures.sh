@@ -52,6 +52,21 @@ test_figures_of_a_run_are_whole_and_the_same_each_time() {
     diff -r one two >&2 || fail "the same results make other figures"
 }
 
+test_bars_of_a_matrix_are_named_by_what_differs() {
+    local python
+    for python in /usr/bin/python3 python3; do
+        "$python" -c 'import matplotlib' 2>/dev/null && break
+    done
+    PYTHONPATH=$RF_TOP/scripts "$python" >labels -c '
+from refit_figures.times import apart
+print(apart(["x-encoding=gap8-tp=1-a=b", "x-encoding=idx16-tp=2-a=b"]))
+print(apart(["a-b", "c"]), apart(["a", "a"]), apart(["a-tp2", "a-pp=2"]))'
+    cmp labels - <<'EOF' || fail "other labels: $(cat labels)"
+['gap8, 1', 'idx16, 2']
+['a-b', 'c'] ['a', 'a'] ['tp2', 'pp=2']
+EOF
+}
+
 test_a_reference_is_drawn_beside_the_results() {
     plain_run old 100 101 102
     plain_run new 120 121 122

@@ -70,10 +70,10 @@ test_time_and_auto_are_chosen_together() {
 test_bad_weights_and_figures_are_refused() {
     cluster '.scenarios[0].balance = "speed"'
     coord_exits 2 plan cluster.json
-    expect_text err 'balance: must be one of .*"time"'
+    expect_text err 'balance \(s\): must be one of .*"time"'
     cluster '.scenarios[0].balance_links = [{weight: 1}]'
     coord_exits 2 plan cluster.json
-    expect_text err 'balance_links: must be a list of 3 objects, one per node'
+    expect_text err 'balance_links \(s\): must be a list of 3 objects, one per node'
     cluster '.links.nodes.d = {}'
     coord_exits 2 plan cluster.json
     expect_text err 'links\.nodes: unknown key "d"'

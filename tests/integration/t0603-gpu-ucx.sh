@@ -99,7 +99,7 @@ test_memory_is_an_axis_and_names_the_method() {
 
 test_memory_that_the_method_does_not_use_is_refused() {
     run_fails 2 '.scenarios[0].method = "nccl" | .scenarios[0].memory = "host"' \
-        'memory: method nccl keeps weights in GPU memory: remove the key, or use a method for host memory: host, tcp, '
+        'memory \(s\): method nccl keeps weights in GPU memory: remove the key, or use a method for host memory: host, tcp, '
     run_fails 2 '.scenarios[0].method = "tcp"' \
         'method tcp keeps weights in host memory: .*: nccl, '
 }

@@ -293,7 +293,7 @@ refused() { # MEMBERS TEXT [OPTION...]
 
 test_what_cannot_be_is_refused() {
     refused '"update": {"density": 1.5}' \
-        '\$\.scenarios\[0\]\.update\.density: .*from 0 to 1, not 1\.5'
+        '\$\.scenarios\[0\]\.update\.density \(x\): .*from 0 to 1, not 1\.5'
     refused '"update": {"pattern": "rows"}' 'update.*density'
     refused '"update": {"density": 0.1, "pattern": "row"}' 'rows'
     refused '"update": {"density": 0.1, "densities": [{"match": "nonesuch*",
@@ -303,7 +303,7 @@ test_what_cannot_be_is_refused() {
     refused '"update": {"from": "a", "density": 0.1}' \
         '"from" and "density" cannot be combined'
     refused '"update": {"density": 0.1, "restart_every": -1}' \
-        'update\.restart_every: .*0 .*not -1'
+        'update\.restart_every \(x\): .*0 .*not -1'
     refused '"update": {"to": "a"}' '"to" needs "from"'
     refused '"update": {"from": "a"}' 'update\.from: the model must be'
     refused '"encoding": "auto"' 'needs "update"'

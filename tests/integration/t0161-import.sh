@@ -119,7 +119,7 @@ b|.seconds = -1|cases\[0\]\.seconds: must be seconds above 0, .*, not -1
 c|.seconds = [1, 0]|cases\[0\]\.seconds\[1\]: must be seconds above 0, .*, not 0
 d|.seconds = "fast"|seconds: must be seconds above 0, .*, not "fast"
 e|.seconds = []|seconds: is empty: give the time of one refit at least
-f|.infer.tpx = 2|cases\[0\], as a cluster file: f.json: \$\.scenarios\[0\]\.infer: unknown key "tpx" .did you mean "tp"
+f|.infer.tpx = 2|cases\[0\], as a cluster file: f.json: \$\.scenarios\[0\]\.infer .split.: unknown key "tpx" .did you mean "tp"
 g|.model = "n"|cases\[0\]\.model: "n" is no object in "models" of the file$
 h|.hardware = "h100"|cases\[0\]\.hardware: "h100" is no object in "hardware" of the file$
 i|.links = {}|cases\[0\]\.links: "hardware" has links, too; remove one
@@ -133,7 +133,7 @@ p|.strategy = ["send_recv", "broadcast"]|as a cluster file: .*lists make 2 scena
 q|.bytes = 1.5|bytes: must be an integer
 r|.mode = "disaggregated"|mode: "disaggregated" contradicts infer_nodes, which is 0
 s|. += {infer_nodes: 1, mode: "collocated"}|mode: "collocated" contradicts infer_nodes, which is 1
-t|.mode = "colo"|as a cluster file: .*mode: must be one of "colocated"
+t|.mode = "colo"|as a cluster file: .*mode .split.: must be one of "colocated"
 u|.range = [1, 2]|range: "seconds" are times, too; remove one
 v|del(.seconds) + {range: [1]}|range: must be .low, high., in seconds, not
 w|del(.seconds) + {range: [2, 1]}|range: must ascend, not

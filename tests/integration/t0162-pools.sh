@@ -91,7 +91,7 @@ test_senders_convert_to_one_format_for_all_pools() {
     coord_exits 0 cluster.json
     expect_verified "$(result s)"
     coord_exits 2 plan cluster.json --set scenarios.s.infer[1].quantize=nvfp4
-    expect_text err 'infer\[1\]: senders convert to one format, mxfp8'
+    expect_text err 'infer\[1\] \(s\): senders convert to one format, mxfp8'
 }
 
 test_one_pool_shares_the_slots_of_training() {
@@ -152,11 +152,11 @@ test_bad_pools_are_named() {
     done <<'POOLS'
 [] scenarios\[0\].infer.*has.0.pools
 [{},{},{},{},{}] scenarios\[0\].infer.*has.5.pools
-[{},3] infer\[1\]: must be an object
+[{},3] infer\[1\] \(s\): must be an object
 [{"tq":2},{}] infer\[0\].*"tq"
 [{"nodes":["b"]},{"nodes":["b"]}] infer\[1\]: .*lists a node of infer\[0\]
 [{"nodes":["b"],"tp":3},{}] infer\[0\]: tp 3 is impossible
-[{"nodes":["b"]},{"dtype":"float32"}] infer\[1\]: all pools must have the same "dtype"
+[{"nodes":["b"]},{"dtype":"float32"}] infer\[1\] \(s\): all pools must have the same "dtype"
 POOLS
     cluster '.'
     mkdir there

@@ -11,6 +11,7 @@
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl")))
 #define INLINE static inline __attribute__((always_inline)) AVX512
 #define LINE_BYTES 64
+#define PAIR_COLUMNS (UINT64_C(2) * RF_CONVERT_STEP) /* of two lines */
 
 /* --- e4m3 ------------------------------------------------------------------ */
 
@@ -72,7 +73,7 @@ INLINE void e4m3_of_blocks(const uint8_t *src, uint32_t n, uint32_t width,
     const bool streams = (uintptr_t)out % LINE_BYTES == 0;
     uint32_t left = width;
     uint64_t c = 0;
-    for (; c + 2 * RF_CONVERT_STEP <= columns; c += 2 * RF_CONVERT_STEP) {
+    for (; c + PAIR_COLUMNS <= columns; c += PAIR_COLUMNS) {
         const __m512i first = e4m3_of_line(
             src + 2 * c, next_factor(&factors, width, &left), divides);
         const __m512i second =
@@ -119,11 +120,11 @@ AVX512 void rf_convert_amax_group_avx512(const uint8_t *src, uint32_t *amax)
 {
     const __m512i magnitude = _mm512_set1_epi16(0x7FFF);
     __m512i x[RF_CONVERT_GROUP / RF_CONVERT_STEP];
-    for (uint32_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < 8; i++) {
         x[i] = _mm512_and_si512(_mm512_loadu_si512(src + i * LINE_BYTES),
                                 magnitude);
     }
-    for (uint32_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         x[i] = MERGE(x[2 * i], x[2 * i + 1], 16);
     }
     x[0] = MERGE(MERGE(x[0], x[1], 32), MERGE(x[2], x[3], 32), 64);

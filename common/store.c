@@ -15,7 +15,6 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -362,6 +361,12 @@ static enum rf_status check_replacing(const char *path, struct rf_err *err)
     }
     close_place(&place);
     return status;
+}
+
+bool rf_is_file(const char *path)
+{
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISREG(file.st_mode);
 }
 
 enum rf_status rf_store_check(const char *path, struct rf_err *err)

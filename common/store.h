@@ -2,6 +2,7 @@
 #ifndef RF_COMMON_STORE_H
 #define RF_COMMON_STORE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/err.h"
@@ -40,6 +41,9 @@ enum rf_status rf_store_own(const char *path, unsigned own_folders,
  */
 enum rf_status rf_store_check(const char *path,
                               struct rf_err *err) RF_MUST_CHECK;
+
+/* Whether `path` leads to a regular file. */
+bool rf_is_file(const char *path);
 
 /* Calls write() until all is written; waits if it would block, even on a
  * non-blocking descriptor. -1 (errno) on failure. */

@@ -7,10 +7,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/json_out.h"
 #include "common/log.h"
+#include "common/store.h"
 #include "common/store.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/reports/outliers.h"
@@ -50,16 +50,10 @@ static enum rf_status store_outliers(const struct rf_comparisons *all,
     return status;
 }
 
-static bool is_file(const char *path)
-{
-    struct stat file;
-    return stat(path, &file) == 0 && S_ISREG(file.st_mode);
-}
-
 int rf_compare_command(struct rf_cli *cli)
 {
     const char *old_folder = cli->operands[0], *new_folder = cli->operands[1];
-    const bool files = is_file(old_folder) && is_file(new_folder);
+    const bool files = rf_is_file(old_folder) && rf_is_file(new_folder);
     struct rf_result_set reference = {0}, now = {0};
     struct rf_comparisons all = {0};
     struct rf_err err = {0};

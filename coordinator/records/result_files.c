@@ -13,6 +13,7 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/store.h"
 #include "common/text.h"
 #include "coordinator/records/fields.h"
 
@@ -376,8 +377,7 @@ enum rf_status rf_result_set_add(struct rf_result_set *set, const char *path,
                                  struct rf_err *err)
 {
     size_t before = set->n + set->n_repeated + set->n_bad;
-    struct stat file;
-    const bool is_file = stat(path, &file) == 0 && S_ISREG(file.st_mode);
+    const bool is_file = rf_is_file(path);
     char *whole = rf_xasprintf(
         "%s%s", is_file && strchr(path, '/') == NULL ? "./" : "", path);
     enum rf_status status = is_file ? add_file(set, whole, err)

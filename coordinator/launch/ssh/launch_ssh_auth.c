@@ -18,11 +18,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "common/store.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
 #define AGENT_MS 2000
@@ -66,13 +66,6 @@ static bool is_encrypted(const char *path)
     return strstr(text, "ENCRYPTED") != NULL ||
            (strstr(text, "BEGIN OPENSSH PRIVATE KEY") != NULL &&
             strstr(text, open_key) == NULL);
-}
-
-/* libssh would block on a FIFO without a writer. */
-static bool is_regular(const char *path)
-{
-    struct stat found;
-    return stat(path, &found) == 0 && S_ISREG(found.st_mode);
 }
 
 /* --- Files ---------------------------------------------------------------- */
@@ -124,7 +117,8 @@ static int try_certificate(struct trials *trials, ssh_key key, const char *path,
         }
         return SSH_AUTH_DENIED;
     }
-    if (!is_regular(path) ||
+    /* libssh would block on a FIFO without a writer. */
+    if (!rf_is_file(path) ||
         ssh_pki_import_cert_file(path, &certificate) != SSH_OK) {
         tried(trials, "%s (%snot a certificate)", path, key_name);
         return SSH_AUTH_DENIED;
@@ -174,7 +168,7 @@ static int try_file(struct trials *trials, const char *path,
               key_name, path);
         return SSH_AUTH_DENIED;
     }
-    if (!is_regular(path) ||
+    if (!rf_is_file(path) ||
         ssh_pki_import_privkey_file(path, NULL, NULL, NULL, &key) != SSH_OK) {
         tried(trials, "%s (%snot a private key)", path, key_name);
         return SSH_AUTH_DENIED;

@@ -174,12 +174,6 @@ static json_t *longest_in(const json_t *record, const char *list,
     return out;
 }
 
-static json_t *longest_json(const json_t *record, struct rank_range of,
-                            const char *key)
-{
-    return longest_in(record, "ranks", of, key);
-}
-
 #define LOAD(M)                                                                \
     M(NUMBER, median_ms, REQUIRED, median_json(record, "loaded_ms"))           \
     M(NUMBER, load_ms, REQUIRED,                                               \
@@ -478,14 +472,16 @@ static json_t *conversion_name(const json_t *record)
 #define CONVERSION(M)                                                          \
     M(TEXT, name, REQUIRED, conversion_name(record))                           \
     M(NUMBER, quantize_ms, REQUIRED, quantize_ms)                              \
-    M(NUMBER, wire_ms, REQUIRED, longest_json(record, all_ranks, "wire_ms"))
+    M(NUMBER, wire_ms, REQUIRED,                                               \
+      longest_in(record, "ranks", all_ranks, "wire_ms"))
 
 RF_MEMBERS_SCHEMA(conversion_schema, CONVERSION)
 
 /* NULL if no rank converts. */
 static json_t *conversion_json(const json_t *record)
 {
-    json_t *quantize_ms = longest_json(record, all_ranks, "quantize_ms"), *out;
+    json_t *quantize_ms = longest_in(record, "ranks", all_ranks, "quantize_ms"),
+           *out;
     if (quantize_ms == NULL) {
         return NULL;
     }
@@ -495,9 +491,10 @@ static json_t *conversion_json(const json_t *record)
 }
 
 #define POOL(M)                                                                \
-    M(NUMBER, median_ms, REQUIRED, longest_json(record, of, "ms"))             \
-    M(NUMBER, wire_ms, REQUIRED, longest_json(record, of, "wire_ms"))          \
-    M(NUMBER, quantize_ms, OPTIONAL, longest_json(record, of, "quantize_ms"))
+    M(NUMBER, median_ms, REQUIRED, longest_in(record, "ranks", of, "ms"))      \
+    M(NUMBER, wire_ms, REQUIRED, longest_in(record, "ranks", of, "wire_ms"))   \
+    M(NUMBER, quantize_ms, OPTIONAL,                                           \
+      longest_in(record, "ranks", of, "quantize_ms"))
 
 RF_MEMBERS_SCHEMA(pool_schema, POOL)
 

@@ -132,35 +132,48 @@ TEST(test_encoded_time_is_that_of_the_slowest_stage)
     ck_assert_str_eq(found.busiest, "writing on b");
 }
 
-/* Sockets inside a node pass changes, too, which its ranks find and write with
- * the same processors. */
-LOOP_TEST(test_encoded_changes_pass_sockets_inside_a_node, 2)
+/* A matrix between ranks of a node, 1 % of which changes; its sockets, or memory,
+ * pass 0.5 GB/s. */
+static void make_inside(const char *meshes, const char *encoding)
 {
     static const uint32_t slots[] = {2};
     AUTO_FREE char *scenario = rf_xasprintf(
-        "{'mode': 'disaggregated', 'train': {'tp': 1}, 'infer': {'tp': 1}, "
-        "'update': {'density': 0.01, 'pattern': 'uniform'}, 'encoding': '%s'}",
-        _i == 0 ? "auto+raw" : "auto");
-    struct rf_simulate_env env;
-    struct rf_simulated found;
+        "{%s, 'update': {'density': 0.01, 'pattern': 'uniform'}, 'encoding': "
+        "'%s'}",
+        meshes, encoding);
     assert_ok(lab_make(&lab,
                        "{'tensor': {'name': 'w', 'shape': [1024, 1024], "
                        "'dtype': 'F32'}}",
                        scenario, slots, 1),
               lab.err);
     lab_links(&links, 1, 0.5, 0, 0);
-    env = environment();
+}
+
+static struct rf_simulated simulate_sockets(void)
+{
+    struct rf_simulate_env env = environment();
+    struct rf_simulated found;
     env.inside.copier = RF_COPIER_BOTH;
-    links.scan_gbytes_per_s[0] = 200;
     ck_assert_int_eq(rf_simulate_encoded(&env, lab.plan->spec->encoding,
                                          RF_ITS_SHARES, &found, NULL),
                      RF_OK);
+    return found;
+}
+
+/* Sockets inside a node pass changes, too, which its ranks find and write with
+ * the same processors. */
+LOOP_TEST(test_encoded_changes_pass_sockets_inside_a_node, 2)
+{
+    struct rf_simulated found;
+    make_inside("'mode': 'disaggregated', 'train': {'tp': 1}, 'infer': {'tp': "
+                "1}",
+                _i == 0 ? "auto+raw" : "auto");
+    links.scan_gbytes_per_s[0] = 200;
+    found = simulate_sockets();
     ck_assert_double_eq_tol(found.ms, 0.012747 * BYTES / 0.5e6, 0.002);
     ck_assert_int_eq(found.path, RF_PATH_INSIDE);
     links.scan_gbytes_per_s[0] = 8;
-    ck_assert_int_eq(rf_simulate_encoded(&env, lab.plan->spec->encoding,
-                                         RF_ITS_SHARES, &found, NULL),
-                     RF_OK);
+    found = simulate_sockets();
     ck_assert_double_eq_tol(found.ms,
                             (1.1 + 0.105 + 0.14854 + 0.04) * BYTES / 8e6, 1e-3);
     ck_assert_int_eq(found.path, RF_PATH_CHANGES);
@@ -178,27 +191,13 @@ LOOP_TEST(test_encoded_copies_of_ranks_to_themselves_pass_no_socket, 3)
         {"auto", 0, BYTES / 0.5e6}, /* unknown: as for sockets */
         {"auto+raw", 4, (1 + 0.01 * 16 / 4) * BYTES / 8e6},
     };
-    static const uint32_t slots[] = {2};
-    AUTO_FREE char *scenario = rf_xasprintf(
-        "{'train': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, 'infer': "
-        "{'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, 'update': "
-        "{'density': 0.01, 'pattern': 'uniform'}, 'encoding': '%s'}",
-        cases[_i].encoding);
-    struct rf_simulate_env env;
     struct rf_simulated found;
-    assert_ok(lab_make(&lab,
-                       "{'tensor': {'name': 'w', 'shape': [1024, 1024], "
-                       "'dtype': 'F32'}}",
-                       scenario, slots, 1),
-              lab.err);
-    lab_links(&links, 1, 0.5, 0, 0);
+    make_inside("'train': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}",
+                cases[_i].encoding);
     links.own_gbytes_per_s[0] = cases[_i].own;
     links.scan_gbytes_per_s[0] = 8;
-    env = environment();
-    env.inside.copier = RF_COPIER_BOTH;
-    ck_assert_int_eq(rf_simulate_encoded(&env, lab.plan->spec->encoding,
-                                         RF_ITS_SHARES, &found, NULL),
-                     RF_OK);
+    found = simulate_sockets();
     ck_assert_double_eq_tol(found.ms, cases[_i].ms, cases[_i].ms / 100);
     ck_assert_int_eq(found.path, RF_PATH_INSIDE);
 }

@@ -11,7 +11,6 @@
 #include "common/json_out.h"
 #include "common/log.h"
 #include "common/store.h"
-#include "common/store.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/reports/outliers.h"
 #include "coordinator/reports/pool.h"

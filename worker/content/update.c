@@ -1,8 +1,9 @@
 /*
  * Updates. See update.h.
  *
- * Numbers of 16 bits and runs of constant length, which compilers vectorise
- * with SSE2.
+ * Numbers of 16 bits, runs of constant length, and no pointers that may overlap:
+ * so compilers vectorise with -O2, for any instruction set. The widest is
+ * chosen at run time.
  */
 #include "worker/content/update.h"
 
@@ -14,7 +15,7 @@
 #include "planner/plan/update_rules.h"
 
 #define GROUP 65536u /* elements that turn() permutes */
-#define RUN 64u      /* elements at a time */
+#define RUN RF_UPDATE_RUN
 
 /* A bijection of 16 bits. */
 static inline uint16_t mix16(uint16_t x, uint16_t key)
@@ -28,16 +29,11 @@ static inline uint16_t mix16(uint16_t x, uint16_t key)
     return (uint16_t)(x ^ x >> 8);
 }
 
-/* Keys of a group of units. */
-struct group_keys {
-    uint16_t turn, far;
-};
-
-static struct group_keys group_keys_of(const struct rf_update *update,
-                                       uint64_t group)
+static struct rf_update_keys keys_of(const struct rf_update *update,
+                                     uint64_t group)
 {
     const uint64_t mixed = rf_mix64(update->key ^ (group + 1));
-    return (struct group_keys){(uint16_t)mixed, (uint16_t)(mixed >> 16)};
+    return (struct rf_update_keys){(uint16_t)mixed, (uint16_t)(mixed >> 16)};
 }
 
 static inline uint16_t distance_of(uint16_t drawn)
@@ -47,27 +43,67 @@ static inline uint16_t distance_of(uint16_t drawn)
 #undef STEP
 }
 
-/* How far RUN units of a group, from `first` on, are from their first state. */
-static void moves_of(const struct rf_update *update,
-                     const struct group_keys *keys, uint16_t first,
-                     uint16_t moves[RUN])
+__attribute__((always_inline)) static inline void
+moves_of(const struct rf_update *update, struct rf_update_keys keys,
+         uint16_t first, uint16_t moves[RUN])
 {
     const uint16_t turns = (uint16_t)update->turns;
     const uint16_t flip = update->second ? UINT16_MAX : 0;
     const uint16_t adam = update->adam ? UINT16_MAX : 0;
     for (uint32_t i = 0; i < RUN; i++) {
         const uint16_t at = (uint16_t)(first + i);
-        const uint16_t turn = mix16(at, keys->turn);
+        const uint16_t turn = mix16(at, keys.turn);
         const uint16_t less = turn < turns ? UINT16_MAX : 0;
-        const uint16_t far = distance_of(mix16(at, keys->far));
+        const uint16_t far = distance_of(mix16(at, keys.far));
         moves[i] = (uint16_t)((less ^ flip) & ((far & adam) | (1 & ~adam)));
     }
 }
 
+#define WAY(name, target)                                                      \
+    target static void moves_##name(const struct rf_update *update,            \
+                                    struct rf_update_keys keys,                \
+                                    uint16_t first, uint16_t moves[RUN])       \
+    {                                                                          \
+        moves_of(update, keys, first, moves);                                  \
+    }
+
+WAY(portable, )
+
+static bool have_any(void)
+{
+    return true;
+}
+
+#if defined(__x86_64__)
+WAY(avx2, __attribute__((target("avx2"))))
+WAY(avx512, __attribute__((target("avx512f,avx512bw,avx512vl,"
+                                  "prefer-vector-width=512"))))
+
+static bool have_avx2(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
+
+static bool have_avx512(void)
+{
+    return __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+const struct rf_update_way rf_update_ways[] = {
+#if defined(__x86_64__)
+    {"avx512", have_avx512, moves_avx512},
+    {"avx2", have_avx2, moves_avx2},
+#endif
+    {"portable", have_any, moves_portable},
+    {NULL, NULL, NULL},
+};
+
 /* add_moves_<type>(): adds `n` moves to elements. */
 #define ADD_MOVES(type)                                                        \
-    static void add_moves_##type(const uint16_t *moves, uint32_t n,            \
-                                 uint8_t *at)                                  \
+    __attribute__((always_inline)) static inline void add_moves_##type(        \
+        const uint16_t *restrict moves, uint32_t n, uint8_t *restrict at)      \
     {                                                                          \
         for (uint32_t i = 0; i < n; i++, at += sizeof(type)) {                 \
             type value;                                                        \
@@ -82,8 +118,8 @@ ADD_MOVES(uint32_t)
 ADD_MOVES(uint64_t)
 
 /* The same for elements of `width` bytes. */
-static void add_moves(const uint16_t *moves, uint32_t n, uint32_t width,
-                      uint8_t *at)
+__attribute__((always_inline)) static inline void
+add_moves(const uint16_t *moves, uint32_t n, uint32_t width, uint8_t *at)
 {
     switch (width) {
     case 1:
@@ -103,17 +139,25 @@ static void add_moves(const uint16_t *moves, uint32_t n, uint32_t width,
 static void apply_to_elements(const struct rf_update *update, uint64_t first,
                               uint64_t count, uint32_t width, uint8_t *at)
 {
+    const struct rf_update_way *way = rf_update_ways;
+    while (!way->have()) {
+        way++;
+    }
     while (count > 0) {
         const uint64_t group = first / GROUP, end = (group + 1) * GROUP;
-        const struct group_keys keys = group_keys_of(update, group);
+        const struct rf_update_keys keys = keys_of(update, group);
         uint64_t left = RF_MIN(count, end - first);
         count -= left;
         while (left > 0) {
             const uint32_t skip = (uint32_t)(first % RUN);
             const uint32_t n = (uint32_t)RF_MIN(left, RUN - skip);
             uint16_t moves[RUN];
-            moves_of(update, &keys, (uint16_t)(first - skip), moves);
-            add_moves(moves + skip, n, width, at);
+            way->moves(update, keys, (uint16_t)(first - skip), moves);
+            if (n == RUN) {
+                add_moves(moves, RUN, width, at);
+            } else {
+                add_moves(moves + skip, n, width, at);
+            }
             at += (size_t)n * width;
             first += n;
             left -= n;
@@ -128,7 +172,7 @@ static void apply_to_units(const struct rf_update *update, uint64_t first,
     while (count > 0) {
         const uint64_t unit = first / update->unit_elements;
         const uint64_t number = update->first_unit + unit;
-        const struct group_keys keys = group_keys_of(update, number / GROUP);
+        const struct rf_update_keys keys = keys_of(update, number / GROUP);
         const bool less =
             mix16((uint16_t)number, keys.turn) < (uint16_t)update->turns;
         const uint64_t n =

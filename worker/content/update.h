@@ -15,6 +15,7 @@
 #ifndef RF_WORKER_CONTENT_UPDATE_H
 #define RF_WORKER_CONTENT_UPDATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "planner/plan/plan.h"
@@ -39,5 +40,23 @@ struct rf_update rf_update_of(const struct rf_plan *plan, uint32_t family,
  * tensor on, to their second state that are in it. */
 void rf_update_apply(const struct rf_update *update, uint64_t first,
                      uint64_t count, uint32_t width, void *elements);
+
+/* Of a group of 2^16 units. */
+struct rf_update_keys {
+    uint16_t turn, far;
+};
+
+#define RF_UPDATE_RUN 64u
+
+/* Implementations, fastest first; ends with a NULL name. */
+struct rf_update_way {
+    const char *name;
+    bool (*have)(void); /* whether this processor supports it */
+    /* How far a run of units of a group, from `first` on, are from their first
+     * state. */
+    void (*moves)(const struct rf_update *update, struct rf_update_keys keys,
+                  uint16_t first, uint16_t moves[RF_UPDATE_RUN]);
+};
+extern const struct rf_update_way rf_update_ways[];
 
 #endif

@@ -111,6 +111,30 @@ TEST(test_any_part_equals_the_whole)
     free(whole);
 }
 
+TEST(test_ways_move_alike)
+{
+    const struct rf_update_way *way = rf_update_ways, *portable = way;
+    while (portable[1].name != NULL) {
+        portable++;
+    }
+    for (; way < portable; way++) {
+        if (!way->have()) {
+            continue;
+        }
+        for (uint32_t first = 0; first < GROUP; first += RF_UPDATE_RUN) {
+            const struct rf_update update = {
+                .turns = first, .second = first & 1024, .adam = first & 2048};
+            const struct rf_update_keys keys = {(uint16_t)(7 * first),
+                                                (uint16_t)(11 * first + 5)};
+            uint16_t expected[RF_UPDATE_RUN], moves[RF_UPDATE_RUN];
+            portable->moves(&update, keys, (uint16_t)first, expected);
+            way->moves(&update, keys, (uint16_t)first, moves);
+            ck_assert_msg(memcmp(moves, expected, sizeof(moves)) == 0,
+                          "%s: from %u", way->name, first);
+        }
+    }
+}
+
 /* Shares of distances of 1, 2, 3, 8, 40 and 200 ulps. */
 TEST(test_adam_moves_as_far_as_adam_did)
 {

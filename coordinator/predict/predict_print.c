@@ -185,10 +185,14 @@ static void print_left_out(const struct rf_predict_rows *rows, FILE *to)
     }
 }
 
+/* A folder may hold hundreds of results; JSON has all reasons. */
+#define REASONS_SHOWN 8
+
 /* Except for those noted in the table. */
 static void print_not_used(const struct rf_predict_rows *rows, FILE *to)
 {
     const size_t n = json_array_size(rows->not_used);
+    size_t n_reasons = 0;
     if (n > 0) {
         fprintf(to, "%zu of %zu %s used\n", rows->n_results - n,
                 rows->n_results, results_text(rows->n_results));
@@ -201,11 +205,15 @@ static void print_not_used(const struct rf_predict_rows *rows, FILE *to)
             const char *why = rows->rows[k].measured.why;
             noted |= why != NULL && strcmp(why, reason) == 0;
         }
-        if (!noted) {
+        if (!noted && ++n_reasons <= REASONS_SHOWN) {
             fputs("  ", to);
             rf_escape(to, RF_REPORT_TABLE, reason);
             fputc('\n', to);
         }
+    }
+    if (n_reasons > REASONS_SHOWN) {
+        fprintf(to, "  (and %zu more, listed by --json)\n",
+                n_reasons - REASONS_SHOWN);
     }
 }
 

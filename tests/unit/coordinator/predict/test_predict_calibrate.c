@@ -69,6 +69,23 @@ TEST(test_calibrate_takes_the_line_of_the_same_path)
     ck_assert_double_eq_tol(rows.rows[3].p.ms, 10, 1e-9);
 }
 
+TEST(test_print_shows_the_first_reasons)
+{
+    AUTO(rf_predict_rows) rows = five_rows();
+    struct rf_leave_one_out error;
+    AUTO_FREE char *text = NULL;
+    rows.n_results = 14;
+    rows.not_used = json_array();
+    for (int i = 0; i < 10; i++) {
+        json_array_append_new(rows.not_used, json_sprintf("reason %d", i));
+    }
+    rf_predict_calibrate(&rows, &error);
+    text = printed_rows(&rows, &error);
+    assert_says(text, "4 of 14 results used\n  reason 0\n");
+    assert_says(text, "  reason 7\n  (and 2 more, listed by --json)\n");
+    ck_assert_ptr_null(strstr(text, "reason 8"));
+}
+
 static void keep_line(enum rf_log_level level, const char *line, void *data)
 {
     ck_assert_int_eq(level, RF_LOG_WARN);

@@ -22,6 +22,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/folders.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -105,11 +106,9 @@ static enum rf_status open_place(const char *path, unsigned own,
     return out->folder >= 0 ? RF_OK : no_place(out, err);
 }
 
-static void close_place(const struct place *place)
+static void close_place(struct place *place)
 {
-    if (place->folder >= 0) {
-        close(place->folder);
-    }
+    rf_fd_close(&place->folder);
     free(place->name);
     free(place->temporary);
 }

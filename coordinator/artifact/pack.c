@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "common/fd.h"
 #include "common/folders.h"
 #include "common/json.h"
 #include "common/mem.h"
@@ -176,7 +177,7 @@ enum rf_status rf_pack_json(struct rf_pack *pack, const char *name,
 static enum rf_status read_file(const char *path, size_t *size, char **out,
                                 struct rf_err *err)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     char *data = rf_calloc(1, *size + 1);
     size_t have = 0;
     ssize_t got = fd < 0 || data == NULL ? -1 : 1;
@@ -191,9 +192,7 @@ static enum rf_status read_file(const char *path, size_t *size, char **out,
         *out = data;
         *size = have;
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    rf_fd_close(&fd);
     return got < 0 ? RF_ERR_IO : RF_OK;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "common/fd.h"
 #include "common/json.h"
 #include "common/mem.h"
 #include "common/spawn.h"
@@ -63,9 +64,7 @@ static enum rf_status file_of(const char *text, int *out, struct rf_err *err)
         lseek(fd, 0, SEEK_SET) != 0) {
         enum rf_status status =
             rf_err_errno(err, RF_ERR_IO, errno, "the document of the figures");
-        if (fd >= 0) {
-            close(fd);
-        }
+        rf_fd_close(&fd);
         return status;
     }
     *out = fd;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/folders.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -467,9 +468,7 @@ void rf_results_close(struct rf_results *results)
     if (results == NULL) {
         return;
     }
-    if (results->lock >= 0) {
-        close(results->lock);
-    }
+    rf_fd_close(&results->lock);
     json_decref(results->repeated);
     json_decref(results->rows);
     json_decref(results->shown);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/fd.h"
 
 #define MAGIC 0x52464450u
 #define POLL_MS 1
@@ -148,9 +149,7 @@ static size_t receive_all(int fd, struct rf_fd_passing_want *wants, size_t n)
                 got = -1;
             }
         }
-        if (got >= 0) {
-            close(got);
-        }
+        rf_fd_close(&got);
     }
     for (size_t i = 0; i < n; i++) {
         open += wants[i].fd < 0;

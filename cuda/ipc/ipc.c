@@ -10,8 +10,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "cuda/device/vmm.h"
 
@@ -159,9 +159,7 @@ enum rf_status rf_ipc_meet(const struct rf_method_env *env,
             status = open_event(&peers[slot], err);
         }
     }
-    if (socket >= 0) {
-        close(socket);
-    }
+    rf_fd_close(&socket);
     free(all);
     return status;
 }
@@ -209,10 +207,7 @@ void rf_ipc_close(struct rf_ipc_peer *peer)
             cudaIpcCloseMemHandle(peer->arena[m]);
         }
         peer->arena[m] = NULL;
-        if (peer->fd[m] >= 0) {
-            close(peer->fd[m]);
-        }
-        peer->fd[m] = -1;
+        rf_fd_close(&peer->fd[m]);
     }
     if (peer->event != NULL) {
         cudaEventDestroy(peer->event);

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/folders.h"
 #include "common/mem.h"
 
@@ -226,12 +227,8 @@ static void close_files(void *carrier)
         if (files->named[rank]) {
             remove_names(files, rank);
         }
-        if (files->peers[rank].data >= 0) {
-            close(files->peers[rank].data);
-        }
-        if (files->peers[rank].ledger >= 0) {
-            close(files->peers[rank].ledger);
-        }
+        rf_fd_close(&files->peers[rank].data);
+        rf_fd_close(&files->peers[rank].ledger);
     }
     free(files->peers);
     free(files->named);

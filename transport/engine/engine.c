@@ -20,9 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/mem.h"
 
 #define SLICE_NS (5 * RF_NS_PER_MS)
@@ -251,9 +251,7 @@ void rf_engine_close(void *state)
     if (engine->carrier_ops != NULL) {
         engine->carrier_ops->close(engine->carrier);
     }
-    if (engine->epoll >= 0) {
-        close(engine->epoll);
-    }
+    rf_fd_close(&engine->epoll);
     rf_node_memory_close(engine->shm);
     rf_portions_destroy(engine->portions);
     rf_flow_destroy(engine->flow);

@@ -25,6 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/memory_info.h"
 
@@ -389,13 +390,6 @@ bool rf_node_memory_aborted(const struct rf_node_memory *shm)
     return atomic_load_explicit(&shm->head->aborted, memory_order_relaxed) != 0;
 }
 
-static void close_fd(int fd)
-{
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
 void rf_node_memory_close(struct rf_node_memory *shm)
 {
     if (shm == NULL) {
@@ -403,8 +397,8 @@ void rf_node_memory_close(struct rf_node_memory *shm)
     }
     for (uint32_t slot = 0; slot < shm->n_peers; slot++) {
         struct rf_node_memory_peer *peer = &shm->peers[slot];
-        close_fd(peer->pidfd);
-        close_fd(peer->bell);
+        rf_fd_close(&peer->pidfd);
+        rf_fd_close(&peer->bell);
         for (size_t i = 0; i < RF_MEM_COUNT; i++) {
             if (peer->mapped[i]) {
                 munmap(peer->arena[i], peer->arena_bytes[i]);
@@ -414,9 +408,9 @@ void rf_node_memory_close(struct rf_node_memory *shm)
     if (shm->head != NULL) {
         munmap(shm->head, shm->segment_bytes);
     }
-    close_fd(shm->bell);
-    close_fd(shm->bell_write);
-    close_fd(shm->segment_fd);
+    rf_fd_close(&shm->bell);
+    rf_fd_close(&shm->bell_write);
+    rf_fd_close(&shm->segment_fd);
     free(shm->ports);
     free(shm->slots);
     free(shm->peers);

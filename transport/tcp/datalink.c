@@ -28,10 +28,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/bytes.h"
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/mem.h"
 
 #define MAGIC 0x52464431 /* "RFD1" */
@@ -126,18 +126,10 @@ static bool make_nonce(struct talk *talk)
 
 /* --- talks ---------------------------------------------------------------- */
 
-static void drop(struct talk *talk)
-{
-    if (talk->fd >= 0) {
-        close(talk->fd);
-        talk->fd = -1;
-    }
-}
-
 static void turn_away(struct join *join, struct talk *talk)
 {
     join->turned_away++;
-    drop(talk);
+    rf_fd_close(&talk->fd);
 }
 
 enum rf_status rf_datalink_lost_status(int why)
@@ -531,13 +523,10 @@ enum rf_status rf_datalink_join(const struct rf_datalink_how *how, int listener,
     }
     status = run(&join, err);
     for (uint32_t i = 0; i < join.n_talks; i++) {
-        drop(&join.talks[i]);
+        rf_fd_close(&join.talks[i].fd);
     }
     for (uint32_t i = 0; i < n_ends && status != RF_OK; i++) {
-        if (ends[i].fd >= 0) {
-            close(ends[i].fd);
-            ends[i].fd = -1;
-        }
+        rf_fd_close(&ends[i].fd);
     }
     free(join.talks);
     free(join.polls);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/compiler.h"
+#include "common/fd.h"
 #include "transport/net/resolve.h"
 #include "transport/net/tcp_options.h"
 
@@ -103,9 +104,7 @@ static enum rf_status listen_tcp(const struct rf_datalink_how *how,
         status = rf_err_errno(
             err, RF_ERR_IO, errno,
             "listen for data on %s (an address of this node?)", address);
-        if (fd >= 0) {
-            close(fd);
-        }
+        rf_fd_close(&fd);
     } else {
         *fd_out = fd;
         *port = port_of(fd);

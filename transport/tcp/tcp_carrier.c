@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "common/bytes.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "planner/schedule/peer_order.h"
 
@@ -212,10 +212,7 @@ static enum rf_status open_links(void *carrier, struct rf_err *err)
     }
     status = rf_datalink_join(&how, links->listener, links->ends,
                               links->n_links, err);
-    if (links->listener >= 0) {
-        close(links->listener);
-        links->listener = -1;
-    }
+    rf_fd_close(&links->listener);
     for (uint32_t i = 0; i < links->n_links && status == RF_OK; i++) {
         struct rf_link *link = &links->links[i];
         link->fd = links->ends[i].fd;
@@ -235,8 +232,8 @@ static void close_links(void *carrier)
     }
     for (uint32_t i = 0; i < links->n_links; i++) {
         struct rf_link *link = &links->links[i];
-        if (links->ends != NULL && links->ends[i].fd >= 0) {
-            close(links->ends[i].fd);
+        if (links->ends != NULL) {
+            rf_fd_close(&links->ends[i].fd);
         }
         if (link->batch != NULL) {
             free(link->batch->stage);
@@ -248,9 +245,7 @@ static void close_links(void *carrier)
         free(link->notes);
         free(link->ops);
     }
-    if (links->listener >= 0) {
-        close(links->listener);
-    }
+    rf_fd_close(&links->listener);
     free(links->links);
     free(links->ends);
     free(links->link_of);

@@ -19,6 +19,7 @@
 
 #include "common/bytes.h"
 #include "common/cgroup.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/memory_info.h"
 #include "common/procstat.h"
@@ -311,9 +312,7 @@ static char *file_hash(const char *path)
             munmap(data, (size_t)info.st_size);
         }
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    rf_fd_close(&fd);
     return text;
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "worker/content/staging.h"
 #include "worker/rank/export_files.h"
@@ -248,9 +249,7 @@ enum rf_status rf_rank_export_run(const struct rf_rank_export_job *job,
     memset(e.fds, 0xFF, e.export->n_files * sizeof(*e.fds)); /* -1 */
     status = write_all(&e, err);
     for (uint32_t i = 0; i < e.export->n_files; i++) {
-        if (e.fds[i] >= 0) {
-            close(e.fds[i]);
-        }
+        rf_fd_close(&e.fds[i]);
     }
     if (status == RF_OK) {
         *written = atomic_load(&e.written);

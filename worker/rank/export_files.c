@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/json.h"
 #include "common/mem.h"
 #include "common/store.h"
@@ -47,13 +48,11 @@ static bool has_bytes(const char *path, const void *bytes, size_t size,
                       off_t at)
 {
     char *read = rf_xmalloc(size);
-    const int fd =
+    int fd =
         open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     const bool has = fd >= 0 && pread(fd, read, size, at) == (ssize_t)size &&
                      memcmp(read, bytes, size) == 0;
-    if (fd >= 0) {
-        close(fd);
-    }
+    rf_fd_close(&fd);
     free(read);
     return has;
 }
@@ -169,9 +168,7 @@ static enum rf_status make_file(const struct rf_export_files *files, uint32_t i,
         ftruncate(fd, (off_t)file->bytes) != 0 || fsync(fd) != 0) {
         status = rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    rf_fd_close(&fd);
     return status;
 }
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include "common/fd.h"
 #include "common/fd_limit.h"
 #include "common/mem.h"
 
@@ -111,14 +111,6 @@ static void give_links(struct rf_rank_load *load, size_t core,
     }
 }
 
-static void close_one(int *fd)
-{
-    if (*fd >= 0) {
-        close(*fd);
-        *fd = -1;
-    }
-}
-
 /* Listens for each core if ranks send to this one, and shares the ports:
  * ports[rank · cores + core]. */
 static enum rf_status share_ports(const struct rf_method_env *env,
@@ -170,10 +162,10 @@ static enum rf_status connect_all(struct rf_rank_load *load,
         if (status == RF_OK) {
             give_links(load, core, ends, n_ends, env->rank);
         }
-        close_one(&listeners[core]);
+        rf_fd_close(&listeners[core]);
     }
     for (uint32_t i = 0; i < cores; i++) {
-        close_one(&listeners[i]); /* after a failure */
+        rf_fd_close(&listeners[i]); /* after a failure */
     }
     free(listeners);
     free(ports);

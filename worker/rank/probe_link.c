@@ -19,9 +19,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/spawn.h"
 #include "transport/tcp/datalink.h"
@@ -205,10 +205,7 @@ struct doors {
 static void close_doors(struct doors *doors)
 {
     for (size_t i = 0; i < STREAMS; i++) {
-        if (doors->listeners[i] >= 0) {
-            close(doors->listeners[i]);
-            doors->listeners[i] = -1;
-        }
+        rf_fd_close(&doors->listeners[i]);
     }
 }
 
@@ -307,9 +304,7 @@ static enum rf_status probe_pair(const struct rf_probe *probe,
     RF_THEN(status, measure_latency(&streams[0], &seen->latency_us, err));
     RF_THEN(status, measure_goodput(streams, &seen->gbytes_per_s, err));
     for (size_t i = 0; i < STREAMS; i++) {
-        if (streams[i].fd >= 0) {
-            close(streams[i].fd);
-        }
+        rf_fd_close(&streams[i].fd);
     }
     munmap(memory, STREAMS * each);
     return status;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/store.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
@@ -261,9 +262,7 @@ static int count_agent_keys(struct rf_ssh_job *job, const char *path)
                      ? (int)RF_MIN(rf_get_u32(answer + 5), 10000u)
                      : -2;
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    rf_fd_close(&fd);
     return result;
 }
 

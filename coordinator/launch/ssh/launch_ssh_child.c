@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/spawn.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
@@ -151,9 +152,7 @@ enum rf_status rf_ssh_capture(struct rf_ssh_job *job, const char *what,
         status = rf_err_set(err, RF_ERR_CONFIG, "%s failed%s", what, complaint);
     }
 out:
-    if (errors >= 0) {
-        close(errors);
-    }
+    rf_fd_close(&errors);
     if (status == RF_OK) {
         *out = text;
     } else {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/random.h"
 #include "common/text.h"
@@ -74,9 +75,7 @@ static enum rf_status map_binary(const char *path, struct binary *out,
     rf_hex_encode(digest, 8, out->hash);
     return RF_OK;
 fail:
-    if (fd >= 0) {
-        close(fd);
-    }
+    rf_fd_close(&fd);
     return RF_ERR_LAUNCH;
 }
 

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
@@ -290,9 +291,7 @@ static enum rf_status add_key(struct rf_ssh_job *job, ssh_session session,
                     shown->fingerprint, path);
     }
 out:
-    if (fd >= 0) {
-        close(fd); /* and unlocks */
-    }
+    rf_fd_close(&fd); /* and unlocks */
     return status;
 }
 

@@ -14,9 +14,9 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "coordinator/launch/launch_internal.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
@@ -78,12 +78,8 @@ void rf_ssh_job_release(struct rf_ssh_job *job)
         job->first = event->next;
         rf_ssh_event_free(event);
     }
-    if (job->stream_fd >= 0) {
-        close(job->stream_fd);
-    }
-    if (job->wake_fd >= 0) {
-        close(job->wake_fd);
-    }
+    rf_fd_close(&job->stream_fd);
+    rf_fd_close(&job->wake_fd);
     pthread_mutex_destroy(&job->lock);
     free(job->host);
     free(job->place);
@@ -244,9 +240,7 @@ void rf_ssh_unguard(struct rf_ssh_job *job)
     job->guard_fd = -1;
     job->proxy = 0;
     pthread_mutex_unlock(&job->lock);
-    if (twin >= 0) {
-        close(twin);
-    }
+    rf_fd_close(&twin);
     if (proxy > 0) {
         reap_proxy(proxy);
     }

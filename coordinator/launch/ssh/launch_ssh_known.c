@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "coordinator/config/nodes/names.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
@@ -165,8 +166,5 @@ enum rf_status rf_ssh_use_known(const struct rf_ssh_known *known,
 
 void rf_ssh_known_close(struct rf_ssh_known *known)
 {
-    if (known->fd >= 0) {
-        close(known->fd);
-        known->fd = -1;
-    }
+    rf_fd_close(&known->fd);
 }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
@@ -71,9 +72,8 @@ void rf_ssh_drain_proxy(struct rf_ssh_job *job)
         rf_lines_feed(&lines, bytes, (size_t)got);
     }
     rf_lines_end(&lines);
-    if (job->proxy_errors >= 0 && got == 0) { /* the proxy has ended */
-        close(job->proxy_errors);
-        job->proxy_errors = -1;
+    if (got == 0) { /* the proxy has ended */
+        rf_fd_close(&job->proxy_errors);
     }
 }
 
@@ -331,8 +331,8 @@ enum rf_status rf_ssh_run(struct rf_ssh_job *job, ssh_session session,
         carry(&pump);
         free(pump.up.buffer);
         free(pump.down.buffer);
-        close(job->stream_fd); /* ends the stream before the exit is reported */
-        job->stream_fd = -1;
+        /* Ends the stream before the exit is reported. */
+        rf_fd_close(&job->stream_fd);
     }
     if (pump.channel != NULL) {
         rf_ssh_exit_unwatch(&pump.end, pump.channel);

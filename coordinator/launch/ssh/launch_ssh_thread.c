@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/random.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
@@ -163,10 +164,7 @@ static void end_session(struct rf_ssh_job *job, ssh_session session, int fd)
     }
     rf_ssh_unguard(job);
     rf_ssh_drain_proxy(job);
-    if (job->proxy_errors >= 0) {
-        close(job->proxy_errors);
-        job->proxy_errors = -1;
-    }
+    rf_fd_close(&job->proxy_errors);
 }
 
 /* The work of a session. */

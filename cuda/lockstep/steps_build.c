@@ -24,16 +24,10 @@ struct sort_key {
 static int by_round_turn_id(const void *a, const void *b)
 {
     const struct sort_key *x = a, *y = b;
-    if (x->round != y->round) {
-        return x->round < y->round ? -1 : 1;
-    }
-    if (x->sending != y->sending) {
-        return x->sending ? -1 : 1;
-    }
-    if (x->turn != y->turn) {
-        return x->turn < y->turn ? -1 : 1;
-    }
-    return x->id < y->id ? -1 : x->id > y->id;
+    int order = RF_COMPARE(x->round, y->round);
+    order = RF_THEN_BY(order, RF_COMPARE(y->sending, x->sending));
+    order = RF_THEN_BY(order, RF_COMPARE(x->turn, y->turn));
+    return RF_THEN_BY(order, RF_COMPARE(x->id, y->id));
 }
 
 /* The ops of a rank by round, direction and peer; sends by the peer's turn

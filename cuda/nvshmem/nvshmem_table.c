@@ -76,10 +76,8 @@ static bool is_whole(const struct rf_blob *blob)
 static int by_round_wave(const void *a, const void *b)
 {
     const struct rf_nvshmem_turn *x = a, *y = b;
-    if (x->round != y->round) {
-        return x->round < y->round ? -1 : 1;
-    }
-    return x->wave < y->wave ? -1 : x->wave > y->wave;
+    return RF_THEN_BY(RF_COMPARE(x->round, y->round),
+                      RF_COMPARE(x->wave, y->wave));
 }
 
 static void unite(struct rf_nvshmem_table *table, const struct rf_blob *all,

@@ -108,10 +108,8 @@ static void add_op_actions(struct flow_build *build, uint32_t index)
 static int compare_keys(const void *a, const void *b)
 {
     const struct gate_key *x = a, *y = b;
-    if (x->rank != y->rank) {
-        return x->rank < y->rank ? -1 : 1;
-    }
-    return (x->number > y->number) - (x->number < y->number);
+    return RF_THEN_BY(RF_COMPARE(x->rank, y->rank),
+                      RF_COMPARE(x->number, y->number));
 }
 
 static void add_key(struct gates *gates, uint32_t rank, uint32_t number)

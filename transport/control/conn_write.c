@@ -128,19 +128,6 @@ void rf_conn_put_cipher(struct rf_conn *conn)
 
 /* --- Frames --------------------------------------------------------------- */
 
-void rf_conn_drop_frames(struct rf_conn *conn)
-{
-    while (conn->frames != NULL) {
-        struct rf_conn_frame *frame = conn->frames;
-        conn->frames = frame->next;
-        rf_shared_payload_drop(frame->payload);
-        free(frame);
-    }
-    conn->frames_end = &conn->frames;
-    conn->frame_bytes = 0;
-}
-
-/* Frees the first frame, which is sent. */
 static void drop_first(struct rf_conn *conn)
 {
     struct rf_conn_frame *frame = conn->frames;
@@ -150,6 +137,14 @@ static void drop_first(struct rf_conn *conn)
     }
     rf_shared_payload_drop(frame->payload);
     free(frame);
+}
+
+void rf_conn_drop_frames(struct rf_conn *conn)
+{
+    while (conn->frames != NULL) {
+        drop_first(conn);
+    }
+    conn->frame_bytes = 0;
 }
 
 /* Uses one record if the bytes fit, so that a small frame is one packet. */

@@ -380,13 +380,7 @@ struct rf_portion_about rf_portions_about(const struct rf_portions *portions,
         const struct copy_part *part = &portions->parts[what->first_part + p];
         const struct copy_group *group = &portions->groups[part->group];
         about.op = RF_MIN(about.op, portions->members[group->first_member].op);
-        for (uint32_t m = 0; m < group->n_members; m++) {
-            const struct rf_copy_shape *shape =
-                &portions->members[group->first_member + m].coder.shape;
-            about.bytes += part->count *
-                           (group->by_rows ? shape->run_items : 1) *
-                           shape->dst_item;
-        }
+        about.bytes += part->count * step_bytes(portions, group);
     }
     return about;
 }

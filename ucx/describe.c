@@ -56,12 +56,12 @@ static bool reaches_anywhere(const char *lane)
     return lane[0] != '\0' && !is_one_of(lane, no, RF_ARRAY_SIZE(no));
 }
 
-/* Whether `name` is in a comma-separated list. */
-static bool has(const char *list, const char *name)
+bool rf_ucx_is_listed(const char *list, const char *name)
 {
     const size_t n = strlen(name);
     for (const char *at = list; (at = strstr(at, name)) != NULL; at += n) {
-        if ((at == list || at[-1] == ',') && (at[n] == ',' || at[n] == '\0')) {
+        if ((at == list || strchr(",^", at[-1]) != NULL) &&
+            (at[n] == ',' || at[n] == '\0')) {
             return true;
         }
     }
@@ -72,7 +72,7 @@ static bool has(const char *list, const char *name)
 static void add_once(char list[RF_UCX_NAMES_BYTES], const char *name)
 {
     const size_t used = strlen(list);
-    if (!has(list, name)) {
+    if (!rf_ucx_is_listed(list, name)) {
         snprintf(list + used, RF_UCX_NAMES_BYTES - used, "%s%s",
                  used > 0 ? "," : "", name);
     }

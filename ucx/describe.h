@@ -20,4 +20,7 @@ struct rf_ucx_lanes {
 /* Parses the text of ucp_ep_print_info(). */
 void rf_ucx_describe(const char *info, struct rf_ucx_lanes *out);
 
+/* Whether `name` is in a comma-separated list, which may begin with '^'. */
+bool rf_ucx_is_listed(const char *list, const char *name);
+
 #endif

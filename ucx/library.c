@@ -6,12 +6,12 @@
 #include "ucx/library.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/bytes.h"
 #include "common/fd_limit.h"
 #include "common/mem.h"
 #include "common/spawn.h"
+#include "ucx/describe.h"
 
 struct rf_ucx_arena {
     struct rf_ucx_arena *next;
@@ -47,18 +47,6 @@ static const char *const transports[RF_UCX_USES] = {
     [RF_UCX_WIRE] = "^sysv,cma",
 };
 
-static bool is_in(const char *list, const char *name)
-{
-    const size_t n = strlen(name);
-    for (const char *at = list; (at = strstr(at, name)) != NULL; at += n) {
-        if ((at == list || strchr(",^", at[-1]) != NULL) &&
-            (at[n] == ',' || at[n] == '\0')) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Without TCP nothing would read its settings, and UCX warns of unused ones. */
 static bool has_tcp(void)
 {
@@ -66,8 +54,9 @@ static bool has_tcp(void)
     if (chosen == NULL) {
         return true;
     }
-    return chosen[0] == '^' ? !is_in(chosen, "tcp")
-                            : is_in(chosen, "tcp") || is_in(chosen, "all");
+    return chosen[0] == '^' ? !rf_ucx_is_listed(chosen, "tcp")
+                            : rf_ucx_is_listed(chosen, "tcp") ||
+                                  rf_ucx_is_listed(chosen, "all");
 }
 
 /* UCX takes a transport's settings only from the environment. */

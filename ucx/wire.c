@@ -149,9 +149,15 @@ static ucp_request_param_t params_of(struct request *request)
 
 /* --- messages ------------------------------------------------------------- */
 
-static void post_send(struct rf_ucx_wire *wire, struct wire_peer *peer,
-                      const void *from, uint64_t bytes, uint32_t *left)
+static struct wire_peer *peer_at(struct rf_ucx_wire *wire, uint32_t rank)
 {
+    return &wire->peers[wire->peer_of[rank]];
+}
+
+static void wire_send(struct rf_ucx_wire *wire, uint32_t rank, const void *from,
+                      uint64_t bytes, uint32_t *left)
+{
+    struct wire_peer *peer = peer_at(wire, rank);
     struct request *request = request_new(wire, peer, left);
     ucp_request_param_t param;
     ucs_status_ptr_t answer;
@@ -166,9 +172,10 @@ static void post_send(struct rf_ucx_wire *wire, struct wire_peer *peer,
 
 /* For a message that has already arrived, UCX 1.13 gives the size only to the
  * callback. */
-static void post_receive(struct rf_ucx_wire *wire, struct wire_peer *peer,
-                         void *to, uint64_t bytes, uint32_t *left)
+static void wire_receive(struct rf_ucx_wire *wire, uint32_t rank, void *to,
+                         uint64_t bytes, uint32_t *left)
 {
+    struct wire_peer *peer = peer_at(wire, rank);
     struct request *request = request_new(wire, peer, left);
     ucp_request_param_t param;
     ucs_status_ptr_t answer;
@@ -178,37 +185,19 @@ static void post_receive(struct rf_ucx_wire *wire, struct wire_peer *peer,
     param = params_of(request);
     param.cb.recv = on_arrived;
     param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-    answer =
-        ucp_tag_recv_nbx(wire->worker, to, bytes,
-                         TAG(peer->rank, peer->received++), WHOLE_TAG, &param);
+    answer = ucp_tag_recv_nbx(wire->worker, to, bytes,
+                              TAG(rank, peer->received++), WHOLE_TAG, &param);
     if (UCS_PTR_IS_ERR(answer)) {
         end(request, UCS_PTR_STATUS(answer));
     }
-}
-
-static struct wire_peer *peer_at(struct rf_ucx_wire *wire, uint32_t rank)
-{
-    return &wire->peers[wire->peer_of[rank]];
-}
-
-static void wire_send(struct rf_ucx_wire *wire, uint32_t rank, const void *from,
-                      uint64_t bytes, uint32_t *left)
-{
-    post_send(wire, peer_at(wire, rank), from, bytes, left);
-}
-
-static void wire_receive(struct rf_ucx_wire *wire, uint32_t rank, void *to,
-                         uint64_t bytes, uint32_t *left)
-{
-    post_receive(wire, peer_at(wire, rank), to, bytes, left);
 }
 
 /* Posts an empty message to and from each peer. */
 static void greet(struct rf_ucx_wire *wire)
 {
     for (uint32_t i = 0; i < wire->n_peers; i++) {
-        post_receive(wire, &wire->peers[i], NULL, 0, NULL);
-        post_send(wire, &wire->peers[i], NULL, 0, NULL);
+        wire_receive(wire, wire->peers[i].rank, NULL, 0, NULL);
+        wire_send(wire, wire->peers[i].rank, NULL, 0, NULL);
     }
 }
 

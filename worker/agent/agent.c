@@ -11,7 +11,6 @@
 #include "worker/agent/agent_internal.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +22,7 @@
 #include "common/folders.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/store.h"
 #include "common/text.h"
 #include "transport/net/loop.h"
 #include "worker/agent/bind.h"
@@ -391,21 +391,9 @@ static void on_joined(struct rf_conn *conn, const char *candidate,
 static bool print_banner(const char *nonce)
 {
     char line[256];
-    size_t at = 0;
-    size_t size =
-        (size_t)snprintf(line, sizeof(line), "\n%s %.128s\n", RF_BANNER, nonce);
-    while (at < size) {
-        ssize_t put = write(STDOUT_FILENO, line + at, size - at);
-        if (put >= 0) {
-            at += (size_t)put;
-        } else if (errno == EAGAIN) {
-            struct pollfd full = {STDOUT_FILENO, POLLOUT, 0};
-            poll(&full, 1, 1000);
-        } else if (errno != EINTR) {
-            return false;
-        }
-    }
-    return true;
+    const int size =
+        snprintf(line, sizeof(line), "\n%s %.128s\n", RF_BANNER, nonce);
+    return rf_write_all(STDOUT_FILENO, line, (size_t)size) == 0;
 }
 
 static const struct rf_conn_ops control_ops;

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -267,38 +268,24 @@ static enum rf_status files_of_index(const char *path, json_t *files,
     return status;
 }
 
-static int by_name(const void *a, const void *b)
+static int is_safetensors(const struct dirent *entry)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return fnmatch("*.safetensors", entry->d_name, FNM_PERIOD) == 0;
 }
 
 static enum rf_status files_of_folder(const char *folder, json_t *files,
                                       struct rf_err *err)
 {
-    static const char suffix[] = ".safetensors";
-    char **names = NULL;
-    size_t n = 0, cap = 0;
-    struct dirent *entry;
-    DIR *dir = opendir(folder);
-    if (dir == NULL) {
+    struct dirent **entries;
+    const int n = scandir(folder, &entries, is_safetensors, alphasort);
+    if (n < 0) {
         return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s", folder);
     }
-    while ((entry = readdir(dir)) != NULL) {
-        size_t size = strlen(entry->d_name);
-        if (entry->d_name[0] != '.' && size > sizeof(suffix) - 1 &&
-            strcmp(entry->d_name + size - (sizeof(suffix) - 1), suffix) == 0) {
-            RF_PUSH(names, n, cap, rf_xstrdup(entry->d_name));
-        }
+    for (int i = 0; i < n; i++) {
+        json_object_set_new(files, entries[i]->d_name, json_true());
+        free(entries[i]);
     }
-    closedir(dir);
-    if (n > 0) {
-        qsort(names, n, sizeof(*names), by_name);
-    }
-    for (size_t i = 0; i < n; i++) {
-        json_object_set_new(files, names[i], json_true());
-        free(names[i]);
-    }
-    free(names);
+    free(entries);
     return n > 0 ? RF_OK
                  : rf_err_set(err, RF_ERR_CONFIG, "%s: no *.safetensors in it",
                               folder);

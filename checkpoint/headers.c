@@ -24,8 +24,6 @@
 #include "common/mem.h"
 #include "planner/model/model.h"
 
-#define HEADER_MAX_BYTES ((size_t)100 << 20) /* the format's own limit */
-
 /* --- Tensors compared with each other ------------------------------------- */
 
 static const char *member(const json_t *tensor, const char *key)
@@ -172,15 +170,6 @@ static enum rf_status read_head(int fd, void *out, size_t size,
     return RF_OK;
 }
 
-static uint64_t little_endian_u64(const uint8_t bytes[8])
-{
-    uint64_t value = 0;
-    for (int i = 7; i >= 0; i--) {
-        value = value << 8 | bytes[i];
-    }
-    return value;
-}
-
 static enum rf_status read_header(int fd, const char *path, const char *file,
                                   json_t *manifest, struct rf_err *err)
 {
@@ -196,14 +185,8 @@ static enum rf_status read_header(int fd, const char *path, const char *file,
                           path);
     }
     RF_TRY(read_head(fd, length, sizeof(length), path, err));
-    size = little_endian_u64(length);
-    if (size > HEADER_MAX_BYTES || size > (uint64_t)info.st_size - 8) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: claims a header of %llu bytes; the file has "
-                          "%lld and the limit is %zu",
-                          path, (unsigned long long)size,
-                          (long long)info.st_size, HEADER_MAX_BYTES);
-    }
+    RF_TRY(rf_safetensors_length(length, (uint64_t)info.st_size, path, &size,
+                                 err));
     head = rf_calloc(1, (size_t)size + 8);
     if (head == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM, "%s: header", path);

@@ -10,6 +10,7 @@
  */
 #include "checkpoint/safetensors.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,25 @@ struct header_reader {
     size_t n, cap;
 };
 
+enum rf_status rf_safetensors_length(const uint8_t head[8], uint64_t file_bytes,
+                                     const char *file, uint64_t *out,
+                                     struct rf_err *err)
+{
+    uint64_t length;
+    memcpy(&length, head, LENGTH_BYTES);
+    length = le64toh(length);
+    if (length > HEADER_MAX_BYTES || length > file_bytes - LENGTH_BYTES) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: claims a header of %llu bytes; the file has "
+                          "%llu and the limit is %llu",
+                          file, (unsigned long long)length,
+                          (unsigned long long)file_bytes,
+                          (unsigned long long)HEADER_MAX_BYTES);
+    }
+    *out = length;
+    return RF_OK;
+}
+
 static enum rf_status check_lengths(const uint8_t *head, uint64_t head_bytes,
                                     uint64_t file_bytes, const char *file,
                                     uint64_t *header_bytes, struct rf_err *err)
@@ -44,17 +64,7 @@ static enum rf_status check_lengths(const uint8_t *head, uint64_t head_bytes,
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: too short for a safetensors file", file);
     }
-    for (int i = LENGTH_BYTES - 1; i >= 0; i--) {
-        length = length << 8 | head[i];
-    }
-    if (length > HEADER_MAX_BYTES || length > file_bytes - LENGTH_BYTES) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: claims a header of %llu bytes; the file has "
-                          "%llu and the limit is %llu",
-                          file, (unsigned long long)length,
-                          (unsigned long long)file_bytes,
-                          (unsigned long long)HEADER_MAX_BYTES);
-    }
+    RF_TRY(rf_safetensors_length(head, file_bytes, file, &length, err));
     if (length > head_bytes - LENGTH_BYTES) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: header truncated: %llu bytes, %llu read", file,

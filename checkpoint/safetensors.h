@@ -6,6 +6,13 @@
 
 #include "common/json.h"
 
+/* The length of the header of a file that begins with `head` and has
+ * `file_bytes`, 8 or more; an error if it is past the file's end or the format's
+ * limit. */
+enum rf_status rf_safetensors_length(const uint8_t head[8], uint64_t file_bytes,
+                                     const char *file, uint64_t *out,
+                                     struct rf_err *err) RF_MUST_CHECK;
+
 /*
  * Reads the manifest of one safetensors file from its first bytes. `file_bytes`
  * is the whole file's size; `head` holds at least the 8-byte length and the

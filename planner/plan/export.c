@@ -8,6 +8,7 @@
  */
 #include "planner/plan/export.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,11 +165,10 @@ static void make_head(const json_t *header, struct rf_export_file *file)
 {
     char *text = json_dumps(header, JSON_COMPACT);
     const size_t size = strlen(text), padded = (size + 7) / 8 * 8;
+    const uint64_t length = htole64(padded);
     file->head_bytes = LENGTH_BYTES + padded;
     file->head = rf_xmalloc(file->head_bytes);
-    for (unsigned i = 0; i < LENGTH_BYTES; i++) {
-        file->head[i] = (char)(padded >> (8 * i) & 0xFF);
-    }
+    memcpy(file->head, &length, LENGTH_BYTES);
     memset(file->head + LENGTH_BYTES, ' ', padded);
     memcpy(file->head + LENGTH_BYTES, text, size);
     free(text);

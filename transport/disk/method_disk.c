@@ -16,10 +16,6 @@ static enum rf_status open_disk(const struct rf_method_env *env, void **state,
         .far = RF_ROUTE_FILE,
         .carrier = &rf_carrier_files,
     };
-    if (env->plan->spec->disk_folder == NULL) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "method disk needs \"disk.folder\"");
-    }
     return rf_engine_open(env, &policy, state, err);
 }
 

@@ -11,7 +11,6 @@
  */
 #include "transport/engine/engine.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,22 +86,6 @@ static void find_places(struct rf_engine *engine)
     rf_in_place_free(&in_place);
 }
 
-static enum rf_status check_node(const struct rf_method_env *env,
-                                 struct rf_err *err)
-{
-    const struct rf_rank *ranks = env->plan->world->ranks;
-    for (size_t i = 0; i < env->schedule->n_ops; i++) {
-        const struct rf_op *op = &env->schedule->ops[i];
-        if (ranks[op->src].node != ranks[op->dst].node) {
-            return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                              "method shm cannot move data from rank %" PRIu32
-                              " to rank %" PRIu32 " on another node",
-                              op->src, op->dst);
-        }
-    }
-    return RF_OK;
-}
-
 static enum rf_status open_shm(const struct rf_method_env *env, void **state,
                                struct rf_err *err)
 {
@@ -112,7 +95,6 @@ static enum rf_status open_shm(const struct rf_method_env *env, void **state,
         .far = RF_ROUTE_OWN,
         .mark_nothing = mark_nothing,
     };
-    RF_TRY(check_node(env, err));
     RF_TRY(rf_engine_open(env, &policy, state, err));
     count_handles(*state);
     find_places(*state);

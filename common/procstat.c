@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/text.h"
+
 #define STAT_SIZE 512
 
 bool rf_procstat_read(pid_t pid, struct rf_procstat *out)
@@ -39,14 +41,9 @@ bool rf_procstat_read(pid_t pid, struct rf_procstat *out)
 
 void rf_procstat_boot_id(char out[RF_BOOT_ID_SIZE])
 {
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    out[0] = '\0';
-    if (file == NULL) {
-        return;
-    }
-    if (fgets(out, RF_BOOT_ID_SIZE, file) == NULL ||
-        strspn(out, "0123456789abcdef-") != strlen(out)) {
+    (void)rf_text_read_line("/proc/sys/kernel/random/boot_id", out,
+                            RF_BOOT_ID_SIZE);
+    if (strspn(out, "0123456789abcdef-") != strlen(out)) {
         out[0] = '\0';
     }
-    fclose(file);
 }

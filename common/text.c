@@ -2,7 +2,6 @@
 #include "common/text.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,6 +225,17 @@ json_t *rf_text_json(const char *text, size_t size)
     value = json_stringn(copy, size);
     free(copy);
     return value;
+}
+
+bool rf_text_read_line(const char *path, char *out, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    const bool got = file != NULL && fgets(out, (int)size, file) != NULL;
+    out[got ? strcspn(out, "\n") : 0] = '\0';
+    if (file != NULL) {
+        fclose(file);
+    }
+    return got;
 }
 
 json_t *rf_text_last_lines(const char *text, size_t size, size_t most)

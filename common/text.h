@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/compiler.h"
@@ -57,6 +58,10 @@ int rf_text_head(const char *text, int most);
  * communicator.
  */
 void rf_text_redact(char *text, size_t size);
+
+/* Reads the first line of a file as it is, without its end, as much of it as
+ * fits; false, and `out` is "", if it cannot be read. */
+bool rf_text_read_line(const char *path, char *out, size_t size);
 
 /* A JSON string of the cleaned text. */
 json_t *rf_text_json(const char *text, size_t size);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/config/paths.h"
 
 #define COMMIT_MAX 64
@@ -67,13 +68,10 @@ static void find_commit(const char *repository, const char *revision,
                         char commit[COMMIT_MAX])
 {
     char *path = rf_xasprintf("%s/refs/%s", repository, revision);
-    FILE *file = fopen(path, "re");
-    snprintf(commit, COMMIT_MAX, "%s", revision);
-    if (file != NULL) {
-        if (fgets(commit, COMMIT_MAX, file) != NULL) {
-            commit[strcspn(commit, "\r\n")] = '\0';
-        }
-        fclose(file);
+    if (rf_text_read_line(path, commit, COMMIT_MAX)) {
+        commit[strcspn(commit, "\r")] = '\0';
+    } else {
+        snprintf(commit, COMMIT_MAX, "%s", revision);
     }
     free(path);
 }

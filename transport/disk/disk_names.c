@@ -23,6 +23,7 @@
 
 #include "common/bytes.h"
 #include "common/procstat.h"
+#include "common/text.h"
 
 #define NODE_SIZE 17
 #define BOOT_SIZE 9
@@ -41,21 +42,6 @@ struct label {
 };
 
 /* --- labels --------------------------------------------------------------- */
-
-/* The first line of a file; "": none. */
-static void read_line(const char *path, char *out, int size)
-{
-    FILE *file = fopen(path, "re");
-    out[0] = '\0';
-    if (file == NULL) {
-        return;
-    }
-    if (fgets(out, size, file) == NULL) {
-        out[0] = '\0';
-    }
-    out[strcspn(out, "\n")] = '\0';
-    fclose(file);
-}
 
 static bool make_tag(const uint8_t key[RF_DATA_KEY_BYTES], char out[TAG_SIZE])
 {
@@ -77,7 +63,7 @@ static bool find_node(char out[NODE_SIZE])
     uint8_t digest[EVP_MAX_MD_SIZE];
     struct stat processes = {0};
     (void)gethostname(host, sizeof(host) - 1);
-    read_line("/etc/machine-id", machine, sizeof(machine));
+    (void)rf_text_read_line("/etc/machine-id", machine, sizeof(machine));
     (void)stat("/proc/self/ns/pid", &processes);
     snprintf(text, sizeof(text), "%s %s %ju", host, machine,
              (uintmax_t)processes.st_ino);

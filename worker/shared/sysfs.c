@@ -2,24 +2,17 @@
 #include "worker/shared/sysfs.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "transport/control/schema.h"
 
 static bool read_line(char *out, size_t size, const char *path, va_list args)
 {
     char *whole = rf_xvasprintf(path, args);
-    FILE *file = fopen(whole, "re");
-    bool got = false;
-    out[0] = '\0';
-    if (file != NULL) {
-        got = fgets(out, (int)size, file) != NULL;
-        out[strcspn(out, "\n")] = '\0';
-        fclose(file);
-    }
+    const bool got = rf_text_read_line(whole, out, size);
     free(whole);
     return got;
 }

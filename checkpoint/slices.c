@@ -113,16 +113,12 @@ static enum rf_status find_source(struct rf_checkpoint *checkpoint,
     const char *file = json_string_value(json_object_get(entry, "file"));
     json_int_t offset = json_integer_value(json_object_get(entry, "offset"));
     int fd = -1;
-    enum rf_status status;
     if (file == NULL || offset < 0) {
         return rf_err_set(err, RF_ERR_CONFIG, "the checkpoint has no tensor %s",
                           tensor);
     }
-    status = open_file(checkpoint, file, &fd, err);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "tensor %s", tensor);
-        return status;
-    }
+    RF_TRY(rf_err_within(open_file(checkpoint, file, &fd, err), err,
+                         "tensor %s", tensor));
     *out = (struct tensor_source){
         json_object_iter_key(json_object_iter_at(
             (json_t *)(uintptr_t)checkpoint->tensors, tensor)),

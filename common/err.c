@@ -70,17 +70,34 @@ enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
     return status;
 }
 
-void rf_err_wrap(struct rf_err *err, const char *fmt, ...)
+static void wrap(struct rf_err *err, const char *fmt, va_list args)
 {
     if (err != NULL) {
         char old[sizeof(err->text)];
         char what[sizeof(err->text)];
-        va_list args;
         memcpy(old, err->text, sizeof(old));
-        va_start(args, fmt);
         vsnprintf(what, sizeof(what), fmt, args);
-        va_end(args);
         finish_text(
             err, snprintf(err->text, sizeof(err->text), "%s: %s", what, old));
     }
+}
+
+void rf_err_wrap(struct rf_err *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    wrap(err, fmt, args);
+    va_end(args);
+}
+
+enum rf_status rf_err_within(enum rf_status status, struct rf_err *err,
+                             const char *fmt, ...)
+{
+    if (status != RF_OK) {
+        va_list args;
+        va_start(args, fmt);
+        wrap(err, fmt, args);
+        va_end(args);
+    }
+    return status;
 }

@@ -4,7 +4,7 @@
  * A function that can fail returns enum rf_status (RF_OK or a negative member)
  * and takes a `struct rf_err *err` last, which may be NULL. It fills `err` with
  * what went wrong and where; callers add context on the way up with
- * rf_err_wrap() and never read the text to decide what to do. Only the layer
+ * rf_err_within() and never read the text to decide what to do. Only the layer
  * that ends an error's journey reports it. Valid C and C++ (nvcc).
  */
 #ifndef RF_COMMON_ERR_H
@@ -63,6 +63,12 @@ enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
 /* Puts "<formatted text>: " before the text of an error that is already set;
  * keeps the status. */
 void rf_err_wrap(struct rf_err *err, const char *fmt, ...) RF_PRINTF(2, 3);
+
+/* Wraps the error of a call that failed: nothing for RF_OK. Returns `status`, as
+ * in `return rf_err_within(connect_to(peer, err), err, "launch %s", name)`. */
+enum rf_status rf_err_within(enum rf_status status, struct rf_err *err,
+                             const char *fmt, ...)
+    RF_PRINTF(3, 4) RF_MUST_CHECK;
 
 /* Returns the status of `call` unless it is RF_OK. Only for functions that hold
  * no resource yet. */

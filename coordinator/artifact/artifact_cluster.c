@@ -170,12 +170,10 @@ static enum rf_status check(const struct rf_artifact_run *run,
     enum rf_status status =
         rf_config_from_json(json_deep_copy(cluster), name, true, &config, err);
     rf_config_destroy(config);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "the configuration of %s would not run again",
-                    run->files[0].folder);
-    }
     free(name);
-    return status;
+    return rf_err_within(status, err,
+                         "the configuration of %s would not run again",
+                         run->files[0].folder);
 }
 
 enum rf_status rf_artifact_cluster(struct rf_artifact_run *run,

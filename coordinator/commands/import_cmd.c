@@ -51,10 +51,7 @@ static enum rf_status plan(const char *path, const char *place, json_t *cluster,
     RF_THEN(status, rf_load_model(out->config, &out->model, err));
     RF_THEN(status,
             rf_scenario_build(out->config, out->model, 0, &out->scenario, err));
-    if (status != RF_OK) {
-        rf_err_wrap(err, "%s, as a cluster file", place);
-    }
-    return status;
+    return rf_err_within(status, err, "%s, as a cluster file", place);
 }
 
 static void warn_of_bytes(const json_t *record, const char *place)

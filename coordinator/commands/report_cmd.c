@@ -160,10 +160,7 @@ static enum rf_status write_artifact(const char *path,
     json_t *schemas = rf_schemas();
     enum rf_status status = rf_artifact_write(set, schemas, path, err);
     json_decref(schemas);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "--artifact");
-    }
-    return status;
+    return rf_err_within(status, err, "--artifact");
 }
 
 /* The others for programs, likewise. */

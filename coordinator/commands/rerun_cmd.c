@@ -58,10 +58,7 @@ static enum rf_status load(struct rf_run_app *app, const json_t *old,
     RF_THEN(status,
             rf_scenario_set_plan(app->config, app->model, RF_SCENARIOS_BYTES,
                                  &app->scenarios, err));
-    if (status != RF_OK) {
-        rf_err_wrap(err, "\"cluster\" of the result");
-        return status;
-    }
+    RF_TRY(rf_err_within(status, err, "\"cluster\" of the result"));
     if (app->config->n_scenarios != 1) {
         return rf_err_set(err, RF_ERR_USAGE,
                           "%s: --set makes %zu scenarios, but rerun compares "

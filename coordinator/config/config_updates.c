@@ -86,10 +86,8 @@ static enum rf_status check_folder(const struct rf_config *config, size_t index,
     }
     status = rf_checkpoint_files_read(folder, files, &found, err);
     json_decref(found);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "%s: %s.update.%s", config->file, scenario->path, key);
-    }
-    return status;
+    return rf_err_within(status, err, "%s: %s.update.%s", config->file,
+                         scenario->path, key);
 }
 
 /* Whether both are one folder, under whatever names. */

@@ -455,16 +455,15 @@ static enum rf_status set_one(const char *text, json_t *document,
 enum rf_status rf_overrides_hosts(const struct rf_overrides *overrides,
                                   struct rf_hosts *out, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     if (overrides->nodes != NULL) {
-        status = rf_hosts_parse(overrides->nodes, out, err);
-    } else if (overrides->hostfile != NULL) {
-        status = rf_hosts_load(overrides->hostfile, out, err);
+        return rf_err_within(rf_hosts_parse(overrides->nodes, out, err), err,
+                             "--nodes");
     }
-    if (status != RF_OK) {
-        rf_err_wrap(err, overrides->nodes != NULL ? "--nodes" : "--hostfile");
+    if (overrides->hostfile != NULL) {
+        return rf_err_within(rf_hosts_load(overrides->hostfile, out, err), err,
+                             "--hostfile");
     }
-    return status;
+    return RF_OK;
 }
 
 enum rf_status rf_overrides_set(const struct rf_overrides *overrides,
@@ -472,12 +471,8 @@ enum rf_status rf_overrides_set(const struct rf_overrides *overrides,
                                 struct rf_err *err)
 {
     for (size_t i = 0; i < overrides->n_sets; i++) {
-        enum rf_status status =
-            set_one(overrides->sets[i], document, file, err);
-        if (status != RF_OK) {
-            rf_err_wrap(err, "--set %.100s", overrides->sets[i]);
-            return status;
-        }
+        RF_TRY(rf_err_within(set_one(overrides->sets[i], document, file, err),
+                             err, "--set %.100s", overrides->sets[i]));
     }
     return RF_OK;
 }

@@ -109,15 +109,13 @@ static enum rf_status add_scenario(struct rf_preflight_inspect *inspect,
     if (status != RF_OK) {
         return status; /* already names the place */
     }
-    status = rf_world_place(spec, config->slots, config->n_nodes, &world, err);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "%s: %s (%s)", config->file, node.path,
-                    config->scenarios[index].name);
-        goto free_spec;
+    status = rf_err_within(
+        rf_world_place(spec, config->slots, config->n_nodes, &world, err), err,
+        "%s: %s (%s)", config->file, node.path, config->scenarios[index].name);
+    if (status == RF_OK) {
+        add_folders(inspect, index, world);
     }
-    add_folders(inspect, index, world);
     rf_world_destroy(world);
-free_spec:
     rf_spec_destroy(spec);
     return status;
 }

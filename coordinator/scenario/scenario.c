@@ -275,12 +275,9 @@ static enum rf_status work_out(struct rf_scenario *scenario,
     RF_THEN(status, rf_schedule_build(scenario->plan, RF_NONE,
                                       &scenario->schedule, err));
     RF_THEN(status, rf_schedule_prove(scenario->plan, scenario->schedule, err));
-    if (status != RF_OK) {
-        rf_err_wrap(err, "%s: %s (%s)", config->file,
-                    config->scenarios[scenario->index].path,
-                    config->scenarios[scenario->index].name);
-        return status;
-    }
+    RF_TRY(rf_err_within(status, err, "%s: %s (%s)", config->file,
+                         config->scenarios[scenario->index].path,
+                         config->scenarios[scenario->index].name));
     scenario->document = rf_spec_to_json(scenario->spec, config->node_names);
     add_shares(scenario);
     return RF_OK;

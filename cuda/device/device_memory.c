@@ -51,12 +51,11 @@ static enum rf_status alloc_vmm(uint64_t bytes, struct rf_arena *out,
                                 struct rf_err *err)
 {
     char need[32];
-    enum rf_status status = rf_vmm_alloc(&bytes, &out->base, &out->fd, err);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "device memory to share by file descriptor: %s wanted",
-                    rf_format_bytes(bytes, need, sizeof(need)));
-        return status;
-    }
+    const enum rf_status status =
+        rf_vmm_alloc(&bytes, &out->base, &out->fd, err);
+    RF_TRY(rf_err_within(status, err,
+                         "device memory to share by file descriptor: %s wanted",
+                         rf_format_bytes(bytes, need, sizeof(need))));
     out->bytes = bytes;
     return RF_OK;
 }

@@ -179,13 +179,10 @@ enum rf_status rf_ipc_open_arena(struct rf_ipc_peer *peer, enum rf_mem mem,
     if (peer->export.by_fd[mem]) {
         status = rf_vmm_map(peer->fd[mem], peer->export.bytes[mem],
                             &peer->arena[mem], err);
-        if (status != RF_OK) {
-            rf_err_wrap(err,
-                        "mapping the device memory of rank %u, shared by file "
-                        "descriptor (devices need peer access)",
-                        peer->export.rank);
-        }
-        return status;
+        return rf_err_within(status, err,
+                             "mapping the device memory of rank %u, shared by "
+                             "file descriptor (devices need peer access)",
+                             peer->export.rank);
     }
     RF_CUDA_TRY(err, out,
                 cudaIpcOpenMemHandle(&peer->arena[mem],

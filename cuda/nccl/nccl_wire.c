@@ -178,10 +178,7 @@ static enum rf_status finish_exchange(struct rf_nccl_wire *wire,
         if (status == RF_OK && done) {
             status = wire_is_idle(wire, &done, err);
         }
-        if (status != RF_OK) {
-            rf_err_wrap(err, "%s", what);
-            return status;
-        }
+        RF_TRY(rf_err_within(status, err, "%s", what));
         if (done) {
             return RF_OK;
         }

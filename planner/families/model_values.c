@@ -325,15 +325,11 @@ enum rf_status rf_values_mention(struct rf_values *values,
                                  const json_t *json, struct rf_err *err)
 {
     const struct rf_expr_scope scope = {find, values};
-    enum rf_status status;
     if (!json_is_string(json)) {
         return RF_OK;
     }
-    status = rf_expr_check(json_string_value(json), &scope, err);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "%s: %s", where->file, where->path);
-    }
-    return status;
+    return rf_err_within(rf_expr_check(json_string_value(json), &scope, err),
+                         err, "%s: %s", where->file, where->path);
 }
 
 bool rf_values_is_used(const struct rf_values *values, const char *name)

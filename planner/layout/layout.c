@@ -189,12 +189,9 @@ static enum rf_status add_mesh(const struct rf_model *model,
     free(starts);
     free(keys);
     free(schemes);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "%s layout of the %s side",
-                    rf_layout_kind_name(side->layout),
-                    rf_spec_side_name(spec, which));
-    }
-    return status;
+    return rf_err_within(status, err, "%s layout of the %s side",
+                         rf_layout_kind_name(side->layout),
+                         rf_spec_side_name(spec, which));
 }
 
 enum rf_status rf_layouts_build(const struct rf_model *model,

@@ -147,10 +147,8 @@ enum rf_status rf_node_memory_map(struct rf_node_memory *shm, uint32_t slot,
         RF_TRY(open_of_peer(peer, peer->arena_fd[mem], O_RDWR, &fd, err));
         status = map_fd(fd, peer->arena_bytes[mem], &peer->arena[mem], err);
         close(fd);
-        if (status != RF_OK) {
-            rf_err_wrap(err, "memory of rank %" PRIu32, peer->rank);
-            return status;
-        }
+        RF_TRY(
+            rf_err_within(status, err, "memory of rank %" PRIu32, peer->rank));
         peer->mapped[mem] = true;
     }
     touch(shm, peer, mem, write);
@@ -246,10 +244,7 @@ static enum rf_status map_control(struct rf_node_memory *shm,
     if (shm->self != 0) {
         close(fd);
     }
-    if (status != RF_OK) {
-        rf_err_wrap(err, "control segment of the node");
-        return status;
-    }
+    RF_TRY(rf_err_within(status, err, "control segment of the node"));
     (void)rf_memory_populate(at, shm->segment_bytes, true);
     shm->head = at;
     shm->control = (uint8_t *)at + (shm->segment_bytes - shm->control_bytes);

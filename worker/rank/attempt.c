@@ -148,11 +148,8 @@ static enum rf_status load_sources(struct rf_rank_attempt *attempt,
     const struct rf_content_job job =
         rf_rank_attempt_weights(attempt, iteration);
     const int64_t begun_ns = rf_now_ns();
-    enum rf_status status = rf_fill(&job, attempt->memory, reading, err);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "checkpoint");
-        return status;
-    }
+    RF_TRY(rf_err_within(rf_fill(&job, attempt->memory, reading, err), err,
+                         "checkpoint"));
     attempt->checkpoint.done = true;
     attempt->checkpoint.index = iteration;
     rf_rank_attempt_note_memory(attempt, &attempt->stages.prepared_bytes);

@@ -106,7 +106,6 @@ static enum rf_status choose_method(struct rf_rank_attempt *attempt,
                                     struct rf_err *err)
 {
     const struct rf_rank *me = &attempt->task->world->ranks[attempt->env.rank];
-    enum rf_status status;
     attempt->method = rf_method_find(attempt->task->spec->method, err);
     if (attempt->method == NULL) {
         rf_err_wrap(err, "method %s", attempt->task->spec->method);
@@ -114,11 +113,8 @@ static enum rf_status choose_method(struct rf_rank_attempt *attempt,
     }
     RF_TRY(rf_method_check(attempt->method->info, attempt->plan,
                            attempt->task->node_names, err));
-    status = rf_method_probe(attempt->method, err);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "method %s", attempt->method->info->name);
-        return status;
-    }
+    RF_TRY(rf_err_within(rf_method_probe(attempt->method, err), err,
+                         "method %s", attempt->method->info->name));
     if (attempt->method->info->memory == RF_HOST_MEMORY) {
         attempt->memory = &rf_memory_host;
         return RF_OK;
@@ -263,20 +259,14 @@ static enum rf_status allocate(struct rf_rank_attempt *attempt,
     static const char *const names[RF_MEM_COUNT] = {"training", "inference",
                                                     "staging"};
     for (int m = 0; m < RF_MEM_COUNT; m++) {
-        enum rf_status status = allocate_arena(attempt, (enum rf_mem)m, err);
-        if (status != RF_OK) {
-            rf_err_wrap(err, "%s arena", names[m]);
-            return status;
-        }
+        RF_TRY(rf_err_within(allocate_arena(attempt, (enum rf_mem)m, err), err,
+                             "%s arena", names[m]));
     }
     const uint64_t bytes = rf_quantize_bytes(attempt->plan, attempt->env.rank);
     const enum rf_status status =
         bytes > 0 ? attempt->memory->alloc(bytes, &attempt->beside, err)
                   : RF_OK;
-    if (status != RF_OK) {
-        rf_err_wrap(err, "arena for converting");
-    }
-    return status;
+    return rf_err_within(status, err, "arena for converting");
 }
 
 /* Auto compresses if all ranks can: opens zstd's library then. */
@@ -307,23 +297,17 @@ static enum rf_status make_codec(struct rf_rank_attempt *attempt,
         return RF_OK;
     }
     if (rf_delta_choice_needs_zstd(how.encoding)) {
-        enum rf_status status = rf_delta_zstd_open(&attempt->zstd, err);
-        if (status != RF_OK) {
-            rf_err_wrap(err, "encoding %s", rf_encoding_name(how.encoding));
-            return status;
-        }
+        RF_TRY(rf_err_within(rf_delta_zstd_open(&attempt->zstd, err), err,
+                             "encoding %s", rf_encoding_name(how.encoding)));
     }
     if (how.encoding == RF_ENCODING_AUTO) {
         RF_TRY(find_zstd(attempt, err));
     }
     how.zstd = attempt->zstd;
     if (rf_delta_codec_needs_shadow(&how)) {
-        enum rf_status status =
-            attempt->memory->alloc(how.bytes, &attempt->shadow, err);
-        if (status != RF_OK) {
-            rf_err_wrap(err, "shadow arena");
-            return status;
-        }
+        RF_TRY(rf_err_within(
+            attempt->memory->alloc(how.bytes, &attempt->shadow, err), err,
+            "shadow arena"));
     }
     how.now = attempt->method_env.arena[RF_MEM_TRAIN].base;
     how.shadow = attempt->shadow.base;
@@ -343,22 +327,17 @@ static enum rf_status find_checkpoints(struct rf_rank_attempt *attempt,
 {
     const struct rf_update_spec *update = &attempt->plan->spec->update;
     const json_t *like = attempt->plan->model->files;
-    enum rf_status status = RF_OK;
     if (update->from != NULL) {
-        status =
-            rf_checkpoint_files_read(update->from, like, &attempt->before, err);
-        if (status != RF_OK) {
-            rf_err_wrap(err, "update.from");
-        }
+        RF_TRY(rf_err_within(
+            rf_checkpoint_files_read(update->from, like, &attempt->before, err),
+            err, "update.from"));
     }
-    if (status == RF_OK && update->to != NULL) {
-        status =
-            rf_checkpoint_files_read(update->to, like, &attempt->after, err);
-        if (status != RF_OK) {
-            rf_err_wrap(err, "update.to");
-        }
+    if (update->to != NULL) {
+        RF_TRY(rf_err_within(
+            rf_checkpoint_files_read(update->to, like, &attempt->after, err),
+            err, "update.to"));
     }
-    return status;
+    return RF_OK;
 }
 
 struct rf_content_job rf_rank_attempt_weights(struct rf_rank_attempt *attempt,
@@ -429,7 +408,6 @@ static enum rf_status open_method(struct rf_rank_attempt *attempt,
                                   struct rf_err *err)
 {
     struct rf_method_env *env = &attempt->method_env;
-    enum rf_status status;
     if (!rf_hex_decode(attempt->start.data_key, env->data_key,
                        RF_DATA_KEY_BYTES)) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
@@ -441,11 +419,8 @@ static enum rf_status open_method(struct rf_rank_attempt *attempt,
         env->convert = convert;
         env->convert_data = attempt;
     }
-    status = attempt->method->open(env, &attempt->state, err);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "method %s", attempt->method->info->name);
-    }
-    return status;
+    return rf_err_within(attempt->method->open(env, &attempt->state, err), err,
+                         "method %s", attempt->method->info->name);
 }
 
 /* NULL for a method with only one way. */
@@ -514,11 +489,9 @@ static enum rf_status open_yardstick(struct rf_rank_attempt *attempt,
         env->like = attempt->state;
         status = attempt->method->open(env, &attempt->yardstick.state, err);
     }
-    if (status != RF_OK) {
-        rf_err_wrap(err, "opening the method again for the yardstick "
+    return rf_err_within(status, err,
+                         "opening the method again for the yardstick "
                          "(\"yardstick\": false skips it)");
-    }
-    return status;
 }
 
 /* Bytes that reach this rank without moving. */

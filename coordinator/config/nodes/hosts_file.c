@@ -95,10 +95,7 @@ enum rf_status rf_hosts_parse_file(const char *text, size_t size,
         text += length;
         size -= length;
     }
-    if (status != RF_OK) {
-        rf_err_wrap(err, "%s:%zu", name, number);
-        return status;
-    }
+    RF_TRY(rf_err_within(status, err, "%s:%zu", name, number));
     return out->n > 0
                ? RF_OK
                : rf_err_set(err, RF_ERR_CONFIG, "%s: has no hosts", name);

@@ -147,7 +147,6 @@ enum rf_status rf_slurm_job_hosts(struct rf_hosts *out, struct rf_err *err)
 {
     const char *list = value_of("SLURM_JOB_NODELIST");
     size_t first = out->n;
-    enum rf_status status;
     if (!rf_slurm_job_is_here()) {
         return rf_err_set(
             err, RF_ERR_CONFIG,
@@ -160,11 +159,8 @@ enum rf_status rf_slurm_job_hosts(struct rf_hosts *out, struct rf_err *err)
                           "SLURM_JOB_ID is set but SLURM_JOB_NODELIST is not: "
                           "part of the job's environment is missing");
     }
-    status = rf_hosts_parse(list, out, err);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "SLURM_JOB_NODELIST");
-        return status;
-    }
+    RF_TRY(rf_err_within(rf_hosts_parse(list, out, err), err,
+                         "SLURM_JOB_NODELIST"));
     return give_slots(out, first, err);
 }
 

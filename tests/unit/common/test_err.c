@@ -33,6 +33,18 @@ TEST(test_err_wrap_puts_context_first_and_keeps_status)
     ck_assert_str_eq(err.text, "launch node03: connect: timed out");
 }
 
+TEST(test_err_within_wraps_a_failure_only)
+{
+    struct rf_err err;
+    rf_err_set(&err, RF_ERR_IO, "closed");
+    ck_assert_int_eq(rf_err_within(RF_OK, &err, "launch"), RF_OK);
+    ck_assert_str_eq(err.text, "closed");
+    ck_assert_int_eq(rf_err_within(RF_ERR_IO, &err, "launch %s", "node03"),
+                     RF_ERR_IO);
+    ck_assert_int_eq(err.status, RF_ERR_IO);
+    ck_assert_str_eq(err.text, "launch node03: closed");
+}
+
 TEST(test_err_marks_a_text_that_did_not_fit)
 {
     struct rf_err err;
@@ -52,6 +64,7 @@ TEST(test_err_object_may_be_absent)
     ck_assert_int_eq(rf_err_set(NULL, RF_ERR_IO, "x"), RF_ERR_IO);
     ck_assert_int_eq(rf_err_errno(NULL, RF_ERR_IO, EIO, "x"), RF_ERR_IO);
     rf_err_wrap(NULL, "x");
+    ck_assert_int_eq(rf_err_within(RF_ERR_IO, NULL, "x"), RF_ERR_IO);
 }
 
 TEST(test_err_every_status_has_its_own_text)

@@ -323,13 +323,12 @@ enum rf_status rf_plan_prove(const struct rf_plan *plan, struct rf_err *err)
 {
     struct rf_plan_proof proof;
     struct rf_plan_walk walk;
-    const struct rf_transfer *transfer;
     enum rf_status status = RF_OK;
     RF_TRY(rf_plan_prove_layouts(plan, err));
     rf_plan_walk_start(&walk, plan);
     rf_plan_proof_start(&proof, plan);
-    while (status == RF_OK && (transfer = rf_plan_walk_next(&walk)) != NULL) {
-        status = rf_plan_proof_add(&proof, transfer, err);
+    while (status == RF_OK && rf_plan_walk_step(&walk)) {
+        status = rf_plan_proof_add(&proof, rf_plan_walk_transfer(&walk), err);
     }
     RF_THEN(status, rf_plan_proof_end(&proof, err));
     rf_plan_proof_free(&proof);

@@ -140,8 +140,3 @@ const struct rf_transfer *rf_plan_walk_transfer(struct rf_plan_walk *walk)
     }
     return &walk->transfer;
 }
-
-const struct rf_transfer *rf_plan_walk_next(struct rf_plan_walk *walk)
-{
-    return rf_plan_walk_step(walk) ? rf_plan_walk_transfer(walk) : NULL;
-}

@@ -191,10 +191,10 @@ static void visit(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
 /* Moves what the plan says; an element's first byte stands for it. */
 static void move(const struct rf_plan *plan, uint8_t **train, uint8_t **infer)
 {
-    const struct rf_transfer *t;
     struct rf_plan_walk walk;
     rf_plan_walk_start(&walk, plan);
-    while ((t = rf_plan_walk_next(&walk)) != NULL) {
+    while (rf_plan_walk_step(&walk)) {
+        const struct rf_transfer *t = rf_plan_walk_transfer(&walk);
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, t->box.start, sizeof(at));
         do {

@@ -75,15 +75,14 @@ void planned_free(struct planned *planned)
 struct rf_transfer *planned_transfers(const struct rf_plan *plan)
 {
     struct rf_transfer *all = rf_xcalloc(plan->n_transfers + 1, sizeof(*all));
-    const struct rf_transfer *transfer;
     struct rf_plan_walk walk;
     size_t n = 0;
     rf_plan_walk_start(&walk, plan);
-    while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
+    while (rf_plan_walk_step(&walk)) {
         if (n == plan->n_transfers) {
             abort();
         }
-        all[n++] = *transfer;
+        all[n++] = *rf_plan_walk_transfer(&walk);
     }
     rf_plan_walk_end(&walk);
     if (n != plan->n_transfers) {

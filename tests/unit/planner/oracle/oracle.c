@@ -192,11 +192,11 @@ static void close_memory(struct memory *memory)
 static void play(const struct rf_plan *plan, const struct oracle *o,
                  struct memory *train, struct memory *infer)
 {
-    const struct rf_transfer *t;
     AUTO(rf_plan_walk) walk;
     size_t i = 0;
     rf_plan_walk_start(&walk, plan);
-    for (; (t = rf_plan_walk_next(&walk)) != NULL; i++) {
+    for (; rf_plan_walk_step(&walk); i++) {
+        const struct rf_transfer *t = rf_plan_walk_transfer(&walk);
         const uint32_t row = place_row(&t->box);
         const uint64_t step = id_step(o, t->family, row);
         const struct memory *from = &train[t->src];

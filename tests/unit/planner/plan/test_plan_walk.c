@@ -60,14 +60,13 @@ LOOP_TEST(test_walk_starts_anew_after_one_that_stopped_midway,
     for (size_t stop = 0; stop <= n; stop += 1 + n / 7) {
         rf_plan_walk_start(&walk, planned.plan);
         for (size_t i = 0; i < stop; i++) {
-            ck_assert_ptr_nonnull(rf_plan_walk_next(&walk));
+            ck_assert(rf_plan_walk_step(&walk));
         }
         rf_plan_walk_end(&walk);
         rf_plan_walk_start(&walk, planned.plan);
         for (size_t i = 0; i < n; i++) {
-            const struct rf_transfer *transfer = rf_plan_walk_next(&walk);
-            ck_assert_ptr_nonnull(transfer);
-            ck_assert(same(&all[i], transfer));
+            ck_assert(rf_plan_walk_step(&walk));
+            ck_assert(same(&all[i], rf_plan_walk_transfer(&walk)));
         }
         rf_plan_walk_end(&walk);
     }
@@ -87,26 +86,28 @@ LOOP_TEST(test_walk_does_not_disturb_another_over_the_same_plan,
         rf_plan_walk_start(&behind, plan);
         for (size_t i = 0; i < n + lag; i++) {
             if (i < n) {
-                ck_assert(same(&all[i], rf_plan_walk_next(&ahead)));
+                ck_assert(rf_plan_walk_step(&ahead));
+                ck_assert(same(&all[i], rf_plan_walk_transfer(&ahead)));
             }
             if (i >= lag) {
-                ck_assert(same(&all[i - lag], rf_plan_walk_next(&behind)));
+                ck_assert(rf_plan_walk_step(&behind));
+                ck_assert(same(&all[i - lag], rf_plan_walk_transfer(&behind)));
             }
         }
-        ck_assert_ptr_null(rf_plan_walk_next(&ahead));
-        ck_assert_ptr_null(rf_plan_walk_next(&behind));
+        ck_assert(!rf_plan_walk_step(&ahead));
+        ck_assert(!rf_plan_walk_step(&behind));
     }
 }
 
 LOOP_TEST(test_walk_goes_by_destination_and_ends, RF_ARRAY_SIZE(balances))
 {
     AUTO(planned) planned = make(_i);
-    const struct rf_transfer *transfer;
     uint32_t last = 0, family = 0;
     size_t n = 0;
     AUTO(rf_plan_walk) walk;
     rf_plan_walk_start(&walk, planned.plan);
-    while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
+    while (rf_plan_walk_step(&walk)) {
+        const struct rf_transfer *transfer = rf_plan_walk_transfer(&walk);
         ck_assert_uint_ge(transfer->dst, last);
         ck_assert(transfer->dst > last || transfer->family >= family);
         last = transfer->dst;
@@ -114,5 +115,5 @@ LOOP_TEST(test_walk_goes_by_destination_and_ends, RF_ARRAY_SIZE(balances))
         n++;
     }
     ck_assert_uint_eq(n, planned.plan->n_transfers);
-    ck_assert_ptr_null(rf_plan_walk_next(&walk));
+    ck_assert(!rf_plan_walk_step(&walk));
 }

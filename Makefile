@@ -289,6 +289,7 @@ FUZZ_REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/replay-%)
 $(FUZZ_REPLAYS): $(BUILD)/replay-%: $(BUILD)/tests/fuzz/replay.o \
 	$(BUILD)/tests/fuzz/fuzz_%.o $(COORD_LIBS)
 	$(link) $(COORD_LDLIBS)
+$(BUILD)/replay-config $(BUILD)/fuzz-config: $(BUILD)/tests/lib/plan_proof.o
 
 # Runs a command with system calls refused; it knows all that the headers do.
 $(BUILD)/tests/fake/calls.inc: $(BUILD)/flags
@@ -390,12 +391,12 @@ fuzzers: $(FUZZERS)
 FUZZ_BUILD = $(MAKE) BUILD=$(BUILD)/fuzz CUDA=0 CC=$(FUZZ_CC) \
 	SAN=fuzzer-no-link,address,undefined CFLAGS='-O1 -g' fuzzers
 fuzz: ## fuzz FUZZ=name, or all in turn, for FUZZ_SECONDS (600)
-	@scripts/deps build fuzz
+	@scripts/deps build unit fuzz
 	@$(FUZZ_BUILD)
 	@scripts/run-fuzzers $(BUILD)/fuzz $(or $(FUZZ_SECONDS),600) \
 	    $(or $(FUZZ),$(FUZZ_NAMES))
 fuzz-smoke: ## each fuzzer for 30 seconds
-	@scripts/deps build fuzz
+	@scripts/deps build unit fuzz
 	@$(FUZZ_BUILD)
 	@scripts/run-fuzzers $(BUILD)/fuzz 30 $(FUZZ_NAMES)
 

@@ -75,13 +75,6 @@ enum rf_status rf_plan_build(const struct rf_model *model,
                              struct rf_err *err) RF_MUST_CHECK;
 void rf_plan_destroy(struct rf_plan *plan);
 
-/* Proves that every destination byte is written exactly once, from a rank that
- * holds it (plan_prove.c), in time proportional to the plan (times a
- * logarithm). RF_ERR_INTERNAL otherwise. For plans whose schedule is not made
- * and proved; fuzzers call it too. */
-enum rf_status rf_plan_prove(const struct rf_plan *plan,
-                             struct rf_err *err) RF_MUST_CHECK;
-
 /* Whether senders convert, so that what moves is in the format of
  * "quantize". */
 bool rf_plan_is_converted(const struct rf_plan *plan);

@@ -17,6 +17,7 @@
 #include "planner/plan/plan_convert.h"
 #include "planner/plan/plan_internal.h"
 #include "planner/plan/plan_prove.h"
+#include "planner/plan/plan_walk.h"
 
 #define TRANSFER_WORDS (2 + 2 * RF_BOX_DIMS)
 

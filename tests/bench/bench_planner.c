@@ -20,6 +20,7 @@
 #include "planner/layout/mesh_rules.h"
 #include "planner/schedule/schedule.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/lib/plan_proof.h"
 
 #define NODES 16384
 #define SLOTS 8
@@ -186,7 +187,7 @@ static void prove(const struct rf_plan *plan, struct result *result)
 {
     struct rf_err err = {0};
     int64_t started = rf_now_ns();
-    if (rf_plan_prove(plan, &err) != RF_OK) {
+    if (plan_prove(plan, &err) != RF_OK) {
         die(&err);
     }
     result->prove_seconds = seconds_since(started);

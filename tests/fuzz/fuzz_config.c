@@ -10,7 +10,7 @@
 #include "coordinator/config/config.h"
 #include "coordinator/scenario/scenario.h"
 #include "planner/families/model_read.h"
-#include "planner/plan/plan.h"
+#include "tests/lib/plan_proof.h"
 
 #define MAX_RANKS 64
 #define MAX_BYTES (UINT64_C(64) << 20)
@@ -67,7 +67,7 @@ static void check_plans(const struct rf_config *config)
         for (size_t i = 0; i < config->n_scenarios; i++) {
             struct rf_scenario *scenario = NULL;
             if (rf_scenario_build(config, model, i, &scenario, &err) == RF_OK) {
-                must(rf_plan_prove(scenario->plan, &err) == RF_OK);
+                must(plan_prove(scenario->plan, &err) == RF_OK);
                 rf_scenario_destroy(scenario);
             }
         }

@@ -10,6 +10,7 @@
 #include "planner/plan/plan_walk.h"
 #include "planner/plan/quantize.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/lib/plan_proof.h"
 #include "tests/lib/planned.h"
 #include "tests/unit/unit.h"
 
@@ -43,7 +44,7 @@ LOOP_TEST(test_converted_plans_move_each_part_once, RF_QUANTS)
     uint64_t bytes = 0;
     make(&planned, "", rf_quant_names[_i], SIDES);
     plan = planned.plan;
-    assert_ok(rf_plan_prove(plan, &planned.err), planned.err);
+    assert_ok(plan_prove(plan, &planned.err), planned.err);
     ck_assert_ptr_eq(plan->model, &plan->converted[RF_TRAIN]->model);
     ck_assert_ptr_eq(plan->weights->model, planned.model);
     for (uint32_t r = 0; r < planned.world->n_ranks; r++) {

@@ -6,6 +6,7 @@
 #include "planner/layout/box.h"
 #include "planner/plan/plan_internal.h"
 #include "planner/plan/plan_prove.h"
+#include "tests/lib/plan_proof.h"
 #include "tests/lib/planned.h"
 #include "tests/unit/unit.h"
 
@@ -37,16 +38,16 @@ static void tear_down(void)
 
 static enum rf_status prove(struct rf_err *err)
 {
-    struct rf_plan_proof proof;
+    struct plan_proof proof;
     enum rf_status status = rf_plan_prove_layouts(planned.plan, err);
-    rf_plan_proof_start(&proof, planned.plan);
+    plan_proof_start(&proof, planned.plan);
     for (size_t i = 0; i < n && status == RF_OK; i++) {
-        status = rf_plan_proof_add(&proof, &transfers[i], err);
+        status = plan_proof_add(&proof, &transfers[i], err);
     }
     if (status == RF_OK) {
-        status = rf_plan_proof_end(&proof, err);
+        status = plan_proof_end(&proof, err);
     }
-    rf_plan_proof_free(&proof);
+    plan_proof_free(&proof);
     return status;
 }
 
@@ -61,7 +62,7 @@ FIXTURE(set_up, tear_down)
 
 TEST(test_prove_accepts_what_was_planned)
 {
-    ck_assert_int_eq(rf_plan_prove(planned.plan, NULL), RF_OK);
+    ck_assert_int_eq(plan_prove(planned.plan, NULL), RF_OK);
     ck_assert_int_eq(prove(NULL), RF_OK);
 }
 

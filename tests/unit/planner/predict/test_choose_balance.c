@@ -7,6 +7,7 @@
 #include "common/pattern.h"
 #include "planner/predict/choose_balance.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/lib/plan_proof.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
 #include "tests/unit/unit.h"
 
@@ -88,7 +89,7 @@ static double time_of(const struct case_of *c, const struct rf_plan *plan)
     AUTO(rf_schedule) *schedule = NULL;
     struct rf_simulated found;
     struct rf_err err = {0};
-    assert_ok(rf_plan_prove(plan, &err), err);
+    assert_ok(plan_prove(plan, &err), err);
     assert_ok(rf_schedule_build(plan, RF_NONE, &schedule, &err), err);
     assert_ok(rf_schedule_prove(plan, schedule, &err), err);
     assert_ok(rf_simulate(&(struct rf_simulate_env){.plan = plan,

@@ -385,13 +385,12 @@ uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
                                 uint32_t rank)
 {
     uint64_t bytes =
-        rf_plan_layout(scenario->plan, RF_TRAIN, rank)->arena_bytes +
-        rf_plan_layout(scenario->plan, RF_INFER, rank)->arena_bytes +
-        shadow_bytes(scenario, rank);
-    if (scenario->schedule->stage_bytes != NULL) {
-        bytes += scenario->schedule->stage_bytes[rank];
+        shadow_bytes(scenario, rank) + rf_quantize_bytes(scenario->plan, rank);
+    for (int m = 0; m < RF_MEM_COUNT; m++) {
+        bytes += rf_schedule_arena_bytes(scenario->plan, scenario->schedule,
+                                         rank, (enum rf_mem)m);
     }
-    return bytes + rf_quantize_bytes(scenario->plan, rank) +
+    return bytes +
            (rf_scenario_on_device(scenario) ? 0 : RF_PLAN_PROCESS_BYTES);
 }
 

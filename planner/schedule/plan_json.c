@@ -137,7 +137,7 @@ static json_t *memory_json(const struct rf_plan *plan,
         set_u64(entry, "infer_bytes",
                 rf_plan_layout(plan, RF_INFER, r)->arena_bytes);
         set_u64(entry, "stage_bytes",
-                schedule->stage_bytes ? schedule->stage_bytes[r] : 0);
+                rf_schedule_arena_bytes(plan, schedule, r, RF_MEM_STAGE));
         json_array_append_new(out, entry);
     }
     return out;

@@ -55,6 +55,20 @@ struct rf_schedule *rf_schedule_create(const struct rf_world *world)
     return schedule;
 }
 
+uint64_t rf_schedule_arena_bytes(const struct rf_plan *plan,
+                                 const struct rf_schedule *schedule,
+                                 uint32_t rank, enum rf_mem mem)
+{
+    switch (mem) {
+    case RF_MEM_TRAIN:
+        return rf_plan_layout(plan, RF_TRAIN, rank)->arena_bytes;
+    case RF_MEM_INFER:
+        return rf_plan_layout(plan, RF_INFER, rank)->arena_bytes;
+    default:
+        return schedule->stage_bytes != NULL ? schedule->stage_bytes[rank] : 0;
+    }
+}
+
 void rf_schedule_destroy(struct rf_schedule *schedule)
 {
     if (schedule == NULL) {

@@ -99,6 +99,11 @@ typedef void (*rf_schedule_size_fn)(uint64_t bytes, uint64_t n_ops, void *data);
 void rf_schedule_sizes(const struct rf_schedule *schedule,
                        rf_schedule_size_fn each, void *data);
 
+/* The bytes of one of a rank's memories; 0: it has none. */
+uint64_t rf_schedule_arena_bytes(const struct rf_plan *plan,
+                                 const struct rf_schedule *schedule,
+                                 uint32_t rank, enum rf_mem mem);
+
 /* The approximate memory of the ops in bytes, rather too high: arrays grow by
  * up to doubling. */
 uint64_t rf_schedule_memory(const struct rf_schedule *schedule);

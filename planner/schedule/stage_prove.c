@@ -101,9 +101,9 @@ static bool rank_holds(struct rf_schedule_proof *proof,
 /* Checks that staging fits and that its slots do not overlap. */
 static bool slots_hold(const struct rf_schedule_proof *proof, uint32_t rank)
 {
-    const uint64_t *stage_bytes = proof->schedule->stage_bytes;
     const struct rf_range *used = proof->ranks[rank].used;
-    uint64_t bytes = stage_bytes == NULL ? 0 : stage_bytes[rank];
+    const uint64_t bytes = rf_schedule_arena_bytes(proof->plan, proof->schedule,
+                                                   rank, RF_MEM_STAGE);
     for (uint32_t i = 0; i < proof->schedule->in_flight; i++) {
         for (uint32_t k = 0; k < i; k++) {
             if (used[i].low < used[k].high && used[k].low < used[i].high) {

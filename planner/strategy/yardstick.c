@@ -61,16 +61,7 @@ static int compare_parts(const void *a, const void *b)
 static uint64_t memory_bytes(const struct yardstick_build *build, uint32_t rank,
                              uint8_t mem)
 {
-    switch (mem) {
-    case RF_MEM_TRAIN:
-        return rf_plan_layout(build->plan, RF_TRAIN, rank)->arena_bytes;
-    case RF_MEM_INFER:
-        return rf_plan_layout(build->plan, RF_INFER, rank)->arena_bytes;
-    default:
-        return build->schedule->stage_bytes != NULL
-                   ? build->schedule->stage_bytes[rank]
-                   : 0;
-    }
+    return rf_schedule_arena_bytes(build->plan, build->schedule, rank, mem);
 }
 
 /* --- Runs ----------------------------------------------------------------- */

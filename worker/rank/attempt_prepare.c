@@ -127,21 +127,6 @@ static enum rf_status choose_method(struct rf_rank_attempt *attempt,
     return attempt->module->use_device(me->slot, err);
 }
 
-static uint64_t arena_bytes(const struct rf_rank_attempt *attempt,
-                            uint32_t rank, enum rf_mem mem)
-{
-    switch (mem) {
-    case RF_MEM_TRAIN:
-        return rf_plan_layout(attempt->plan, RF_TRAIN, rank)->arena_bytes;
-    case RF_MEM_INFER:
-        return rf_plan_layout(attempt->plan, RF_INFER, rank)->arena_bytes;
-    default:
-        return attempt->schedule->stage_bytes != NULL
-                   ? attempt->schedule->stage_bytes[rank]
-                   : 0;
-    }
-}
-
 /* The bytes of the model's narrowest element in training. */
 static uint32_t narrowest(const struct rf_plan *plan)
 {
@@ -161,7 +146,7 @@ how_to_encode(const struct rf_rank_attempt *attempt, uint32_t rank)
         .world = attempt->task->world,
         .rank = rank,
         .copies_inside = attempt->method->info->copies_inside,
-        .bytes = arena_bytes(attempt, rank, RF_MEM_TRAIN),
+        .bytes = rf_plan_layout(attempt->plan, RF_TRAIN, rank)->arena_bytes,
         .unit = narrowest(attempt->plan)};
 }
 
@@ -190,7 +175,8 @@ static uint64_t node_need(const struct rf_rank_attempt *attempt,
         }
         need += rf_quantize_bytes(attempt->plan, r) + codec_bytes(attempt, r);
         for (int m = 0; m < RF_MEM_COUNT; m++) {
-            need += arena_bytes(attempt, r, (enum rf_mem)m);
+            need += rf_schedule_arena_bytes(attempt->plan, attempt->schedule, r,
+                                            (enum rf_mem)m);
         }
     }
     return need;
@@ -239,7 +225,8 @@ static enum rf_status allocate_arena(struct rf_rank_attempt *attempt,
                                      enum rf_mem mem, struct rf_err *err)
 {
     const struct rf_arena_ops *own = attempt->method->arenas;
-    const uint64_t bytes = arena_bytes(attempt, attempt->env.rank, mem);
+    const uint64_t bytes = rf_schedule_arena_bytes(
+        attempt->plan, attempt->schedule, attempt->env.rank, mem);
     struct rf_arena *arena = &attempt->method_env.arena[mem];
     return own != NULL ? own->alloc(attempt->plan, bytes, arena, err)
                        : attempt->memory->alloc(bytes, arena, err);

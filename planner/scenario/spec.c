@@ -206,18 +206,12 @@ static json_t *memory_schema(void)
     return rf_json_schema_words(memory_names);
 }
 
-static enum rf_status read_link_weight(const struct rf_jnode *node,
-                                       struct rf_link_weight *out,
-                                       struct rf_err *err)
-{
-    static const char *const keys[] = {"nics", "weight", NULL};
-    RF_TRY(rf_jnode_check_keys(node, keys, err));
-    RF_TRY(rf_jnode_require(node, "weight", err));
-    RF_TRY(
-        rf_jnode_u32(node, "weight", 1, RF_LINK_WEIGHT_MAX, &out->weight, err));
-    out->nics = 1;
-    return rf_jnode_u32(node, "nics", 1, RF_NODE_NICS_MAX, &out->nics, err);
-}
+static const struct rf_spec_field link_fields[] = {
+    {"nics", RF_SPEC_U32, .offset = offsetof(struct rf_link_weight, nics),
+     .least = 1, .most = RF_NODE_NICS_MAX, .standard = 1},
+    {"weight", RF_SPEC_U32, .offset = offsetof(struct rf_link_weight, weight),
+     .required = true, .least = 1, .most = RF_LINK_WEIGHT_MAX},
+    {.key = NULL}};
 
 static enum rf_status read_balance_links(const struct rf_jnode *node, void *out,
                                          const struct rf_spec_nodes *nodes,
@@ -241,7 +235,8 @@ static enum rf_status read_balance_links(const struct rf_jnode *node, void *out,
     spec->balance_links = rf_xcalloc(nodes->n, sizeof(*spec->balance_links));
     for (uint32_t n = 0; n < nodes->n; n++) {
         struct rf_jnode item = rf_jnode_at(&list, n);
-        RF_TRY(read_link_weight(&item, &spec->balance_links[n], err));
+        RF_TRY(rf_spec_fields_read(link_fields, &item, &spec->balance_links[n],
+                                   nodes, err));
     }
     return RF_OK;
 }
@@ -250,26 +245,19 @@ static json_t *write_balance_links(const void *in,
                                    const struct rf_spec_nodes *nodes)
 {
     const struct rf_spec *spec = in;
-    (void)nodes;
     json_t *list = spec->balance_links != NULL ? json_array() : NULL;
     for (uint32_t n = 0; list != NULL && n < spec->n_balance_links; n++) {
-        const struct rf_link_weight *link = &spec->balance_links[n];
-        json_array_append_new(list,
-                              json_pack("{s:i, s:i}", "nics", (int)link->nics,
-                                        "weight", (int)link->weight));
+        json_array_append_new(
+            list,
+            rf_spec_fields_write(link_fields, &spec->balance_links[n], nodes));
     }
     return list;
 }
 
 static json_t *balance_links_schema(void)
 {
-    json_t *link = rf_json_schema_object();
-    rf_json_schema_add(link, "nics",
-                       rf_json_schema_integer(1, RF_NODE_NICS_MAX));
-    rf_json_schema_add(link, "weight",
-                       rf_json_schema_integer(1, RF_LINK_WEIGHT_MAX));
-    rf_json_schema_require(link, "weight");
-    return rf_json_schema_list(link, 1, UINT32_MAX);
+    return rf_json_schema_list(rf_spec_fields_schema(link_fields), 1,
+                               UINT32_MAX);
 }
 
 /* A number, or a stop rule. */

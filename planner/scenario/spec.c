@@ -344,17 +344,6 @@ static json_t *write_processes(const void *in,
                : NULL;
 }
 
-static json_t *write_disk(const void *in, const struct rf_spec_nodes *nodes)
-{
-    const struct rf_spec *spec = in;
-    (void)nodes;
-    return spec->disk_folder != NULL
-               ? json_pack("{s:s, s:b, s:b}", "folder", spec->disk_folder,
-                           "fsync", (int)spec->disk_fsync, "drop_cache",
-                           (int)spec->disk_drop_cache)
-               : NULL;
-}
-
 static enum rf_status read_update(const struct rf_jnode *node, void *out,
                                   const struct rf_spec_nodes *nodes,
                                   struct rf_err *err)
@@ -508,6 +497,14 @@ static const struct rf_spec_field disk_fields[] = {
     {"fsync", RF_SPEC_BOOL, AT(disk_fsync)},
     {"drop_cache", RF_SPEC_BOOL, AT(disk_drop_cache)},
     {.key = NULL}};
+
+static json_t *write_disk(const void *in, const struct rf_spec_nodes *nodes)
+{
+    const struct rf_spec *spec = in;
+    return spec->disk_folder != NULL
+               ? rf_spec_fields_write(disk_fields, in, nodes)
+               : NULL;
+}
 
 static const struct rf_spec_field ucx_fields[] = {
     {"direction", RF_SPEC_SWITCH, AT(ucx_gets), .optional = true,

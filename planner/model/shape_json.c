@@ -1,4 +1,4 @@
-/* Shapes and types of tensors from JSON. See shape_json.h. */
+/* Shapes and types of tensors in JSON. See shape_json.h. */
 #include "planner/model/shape_json.h"
 
 #include <string.h>
@@ -69,4 +69,17 @@ json_t *rf_dtype_schema(bool prefixed)
         }
     }
     return json_pack("{s:o}", "enum", list);
+}
+
+json_t *rf_shape_to_json(const struct rf_family *family, uint64_t experts,
+                         const uint64_t *values)
+{
+    json_t *shape = json_array();
+    if (family->stacked) {
+        json_array_append_new(shape, json_integer((json_int_t)experts));
+    }
+    for (uint32_t d = 0; d < family->ndim; d++) {
+        json_array_append_new(shape, json_integer((json_int_t)values[d]));
+    }
+    return shape;
 }

@@ -1,4 +1,4 @@
-/* Shapes and types of tensors from JSON, and the size limits of a model. */
+/* Shapes and types of tensors in JSON, and the size limits of a model. */
 #ifndef RF_PLANNER_MODEL_SHAPE_JSON_H
 #define RF_PLANNER_MODEL_SHAPE_JSON_H
 
@@ -24,5 +24,10 @@ enum rf_status rf_dtype_from_json(const struct rf_jnode *object,
  * "torch.bfloat16". */
 json_t *rf_shape_schema(void);
 json_t *rf_dtype_schema(bool prefixed);
+
+/* One of `values` for each dimension of a tensor on disk, after that of the
+ * experts where they share it. A new reference. */
+json_t *rf_shape_to_json(const struct rf_family *family, uint64_t experts,
+                         const uint64_t *values);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "common/mem.h"
 #include "planner/layout/box.h"
+#include "planner/model/shape_json.h"
 #include "planner/plan/quantize.h"
 
 #define NAME_BYTES 512
@@ -122,19 +123,6 @@ static void place_tensors(const struct rf_plan *plan, uint64_t file_bytes,
 
 /* --- Headers -------------------------------------------------------------- */
 
-static json_t *shape_json(const struct rf_family *family)
-{
-    json_t *shape = json_array();
-    if (family->stacked) {
-        json_array_append_new(shape, json_integer(family->n_experts));
-    }
-    for (uint32_t d = 0; d < family->ndim; d++) {
-        json_array_append_new(shape,
-                              json_integer((json_int_t)family->shape[d]));
-    }
-    return shape;
-}
-
 /* Adds all tensors to the headers of their files; sets the files' bytes. */
 static void list_tensors(const struct rf_plan *plan,
                          const struct rf_export *export, json_t **headers)
@@ -150,10 +138,11 @@ static void list_tensors(const struct rf_plan *plan,
             char name[NAME_BYTES];
             json_object_set_new(
                 headers[place->file], name_of(&as[k], &tensor, name),
-                json_pack("{s:s, s:o, s:[I, I]}", "dtype",
-                          rf_dtype_header_name(as[k].dtype), "shape",
-                          shape_json(&as[k]), "data_offsets", (json_int_t)at,
-                          (json_int_t)end));
+                json_pack(
+                    "{s:s, s:o, s:[I, I]}", "dtype",
+                    rf_dtype_header_name(as[k].dtype), "shape",
+                    rf_shape_to_json(&as[k], as[k].n_experts, as[k].shape),
+                    "data_offsets", (json_int_t)at, (json_int_t)end));
             at = end;
         }
         export->files[place->file].bytes = at;

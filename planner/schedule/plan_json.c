@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "planner/layout/unknown_tensors.h"
+#include "planner/model/shape_json.h"
 #include "planner/plan/plan_internal.h"
 #include "planner/plan/tensor_groups.h"
 
@@ -143,22 +144,6 @@ static json_t *memory_json(const struct rf_plan *plan,
     return out;
 }
 
-/* The tensor's dimensions on disk; `expert` is the value of the dimension for
- * experts that share one tensor. */
-static json_t *dims_json(const struct rf_family *family, uint64_t expert,
-                         const uint64_t *values)
-{
-    json_t *out = json_array();
-    if (family->stacked) {
-        json_array_append_new(out, json_integer((json_int_t)expert));
-    }
-    for (uint32_t d = 0; d < family->ndim; d++) {
-        json_array_append_new(
-            out, json_integer((json_int_t)values[RF_DIM_TENSOR + d]));
-    }
-    return out;
-}
-
 /* {"tensor", "start", "shape"} of one tensor of a box. */
 static json_t *part_json(const struct rf_family *family,
                          const struct rf_box *box, uint64_t layer,
@@ -169,8 +154,11 @@ static json_t *part_json(const struct rf_family *family,
     rf_family_tensor_name(family, (uint32_t)layer, (uint32_t)expert, name,
                           sizeof(name));
     json_object_set_new(out, "tensor", json_string(name));
-    json_object_set_new(out, "start", dims_json(family, expert, box->start));
-    json_object_set_new(out, "shape", dims_json(family, 1, box->extent));
+    json_object_set_new(
+        out, "start",
+        rf_shape_to_json(family, expert, &box->start[RF_DIM_TENSOR]));
+    json_object_set_new(
+        out, "shape", rf_shape_to_json(family, 1, &box->extent[RF_DIM_TENSOR]));
     return out;
 }
 
@@ -189,9 +177,9 @@ static void list_piece(const struct rf_plan *plan, const struct rf_param *param,
         (offset - param->offset) / rf_align_up(param->bytes, RF_PARAM_ALIGN);
     json_t *item = part_json(family, &piece->box, layer, expert);
     set_u64(item, "offset", offset);
-    json_object_set_new(
-        item, "strides",
-        dims_json(family, piece->stride[RF_DIM_EXPERT], piece->stride));
+    json_object_set_new(item, "strides",
+                        rf_shape_to_json(family, piece->stride[RF_DIM_EXPERT],
+                                         &piece->stride[RF_DIM_TENSOR]));
     if (entries[at] == NULL) {
         char name[128];
         rf_model_fill_name(param->name,

@@ -237,6 +237,14 @@ rf_result_repeats(const struct rf_result_samples *samples)
                                      samples->n_repeats};
 }
 
+double rf_result_median(const json_t *result, const char *key)
+{
+    struct rf_result_samples samples = rf_result_samples(result, key);
+    const double median = rf_stats_median(samples.values, samples.count);
+    rf_result_samples_free(&samples);
+    return median;
+}
+
 const char *rf_result_text(const json_t *result, const char *object,
                            const char *key)
 {

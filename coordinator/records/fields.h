@@ -72,6 +72,9 @@ void rf_result_samples_free(struct rf_result_samples *samples);
 struct rf_stats_repeats
 rf_result_repeats(const struct rf_result_samples *samples);
 
+/* Of the samples; 0: none. */
+double rf_result_median(const json_t *result, const char *key);
+
 const char *rf_result_text(const json_t *result, const char *object,
                            const char *key); /* "-" when absent */
 

@@ -103,14 +103,6 @@ static json_t *ratios_json(const json_t *record, const char *key)
     return out;
 }
 
-static json_t *median_json(const json_t *record, const char *key)
-{
-    struct rf_result_samples samples = rf_result_samples(record, key);
-    const double median = rf_stats_median(samples.values, samples.count);
-    rf_result_samples_free(&samples);
-    return json_real(median);
-}
-
 /* The ranks that had the load, as far as the first iteration says. */
 static size_t loaded_ranks(const json_t *record)
 {
@@ -175,13 +167,14 @@ static json_t *longest_in(const json_t *record, const char *list,
 }
 
 #define LOAD(M)                                                                \
-    M(NUMBER, median_ms, REQUIRED, median_json(record, "loaded_ms"))           \
+    M(NUMBER, median_ms, REQUIRED,                                             \
+      json_real(rf_result_median(record, "loaded_ms")))                        \
     M(NUMBER, load_ms, REQUIRED,                                               \
       longest_in(record, "loaded_ranks", all_ranks, "load_ms"))                \
     M(NUMBER, gbytes_per_s, REQUIRED,                                          \
-      median_json(record, "load_gbytes_per_s"))                                \
+      json_real(rf_result_median(record, "load_gbytes_per_s")))                \
     M(NUMBER, alone_gbytes_per_s, REQUIRED,                                    \
-      median_json(record, "load_alone_gbytes_per_s"))                          \
+      json_real(rf_result_median(record, "load_alone_gbytes_per_s")))          \
     M(NUMBER, asked_gbytes_per_s, OPTIONAL, asked_json(record))                \
     M(OF(ratios_schema()), refit_slowdown, REQUIRED,                           \
       ratios_json(record, "refit_slowdown"))                                   \

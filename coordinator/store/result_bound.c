@@ -6,27 +6,9 @@
 
 #include <stdlib.h>
 
-#include "common/mem.h"
 #include "common/json_schema.h"
-#include "common/stats.h"
+#include "coordinator/records/fields.h"
 #include "coordinator/records/summary.h"
-
-/* The median time of the measured iterations; false if there are none. */
-static bool find_median(const struct rf_attempt *attempt, double *median_ms)
-{
-    double *samples = rf_xcalloc(attempt->n_iterations + 1, sizeof(*samples));
-    size_t count = 0;
-    for (size_t i = 0; i < attempt->n_iterations; i++) {
-        if (!attempt->iterations[i].warmup) {
-            struct rf_iteration_span s = rf_iteration_span_of(
-                attempt->iterations[i].ranks, rf_attempt_ranks(attempt));
-            samples[count++] = (double)s.slowest_ns / 1e6;
-        }
-    }
-    *median_ms = rf_stats_median(samples, count);
-    free(samples);
-    return count > 0;
-}
 
 /* A method that moves no bytes has times, but neither bandwidth nor
  * efficiency. */
@@ -109,10 +91,11 @@ static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
            bound_of(attempt, BOUND_WHOLE, &bound) && median_ms < bound.ms;
 }
 
-bool rf_result_bound_has_rate(const struct rf_attempt *attempt)
+bool rf_result_bound_has_rate(const struct rf_attempt *attempt,
+                              const json_t *record)
 {
-    double median_ms;
-    return find_median(attempt, &median_ms) && moves_bytes(attempt) &&
+    const double median_ms = rf_result_median(record, "refit_ms");
+    return median_ms > 0 && moves_bytes(attempt) &&
            !was_zero_copy(attempt, median_ms);
 }
 
@@ -180,13 +163,11 @@ static json_t *links_json(const struct rf_attempt *attempt,
 /* Adds a bound and how close the median came. If an unknown number of bytes may
  * have stayed in place, a median below the bound does not judge it. */
 static void put_bound(json_t *out, const struct rf_attempt *attempt,
-                      enum bounded what)
+                      double median_ms, enum bounded what)
 {
     struct rf_bound bound = {0};
-    double median_ms;
     const bool known = bound_of(attempt, what, &bound);
-    const bool judged = known && find_median(attempt, &median_ms) &&
-                        moves_bytes(attempt) &&
+    const bool judged = known && moves_bytes(attempt) &&
                         !(left_is_unknown(attempt) && median_ms < bound.ms);
     ANY_BOUND(RF_PUT);
     rf_summary_judge_bound(out, judged ? median_ms : 0);
@@ -200,10 +181,12 @@ json_t *rf_result_bound_schedule_schema(void)
     return out;
 }
 
-json_t *rf_result_bound_schedule_json(const struct rf_attempt *attempt)
+json_t *rf_result_bound_schedule_json(const struct rf_attempt *attempt,
+                                      const json_t *record)
 {
     json_t *out = json_object();
-    put_bound(out, attempt, BOUND_SCHEDULE);
+    put_bound(out, attempt, rf_result_median(record, "refit_ms"),
+              BOUND_SCHEDULE);
     return out;
 }
 
@@ -270,16 +253,16 @@ static json_t *probes_json(const struct rf_attempt *attempt)
 
 #define BOUND(M)                                                               \
     M(FLAG, zero_copy, REQUIRED,                                               \
-      json_boolean(find_median(attempt, &median_ms) && median_ms > 0 &&        \
-                   was_zero_copy(attempt, median_ms)))                         \
+      json_boolean(median_ms > 0 && was_zero_copy(attempt, median_ms)))        \
     M(OF(probes_schema()), probe, NULLABLE, probes_json(attempt))              \
     M(OF(yardstick_schema()), yardstick, NULLABLE, yardstick_json(attempt))
 
-json_t *rf_result_bound_json(const struct rf_attempt *attempt)
+json_t *rf_result_bound_json(const struct rf_attempt *attempt,
+                             const json_t *record)
 {
-    double median_ms;
+    const double median_ms = rf_result_median(record, "refit_ms");
     json_t *out = json_object();
-    put_bound(out, attempt, BOUND_ANY);
+    put_bound(out, attempt, median_ms, BOUND_ANY);
     BOUND(RF_PUT);
     return out;
 }

@@ -7,14 +7,17 @@
 
 #include "coordinator/scenario/attempt.h"
 
-/* Whether the measured iterations moved all bytes, so that a rate makes
- * sense. */
-bool rf_result_bound_has_rate(const struct rf_attempt *attempt);
+/* Whether the measured iterations, which `record` has, moved all bytes, so that
+ * a rate makes sense. */
+bool rf_result_bound_has_rate(const struct rf_attempt *attempt,
+                              const json_t *record);
 
 /* `bound` and `schedule_bound`, with their JSON Schemas. New references. */
-json_t *rf_result_bound_json(const struct rf_attempt *attempt);
+json_t *rf_result_bound_json(const struct rf_attempt *attempt,
+                             const json_t *record);
 json_t *rf_result_bound_schema(void);
-json_t *rf_result_bound_schedule_json(const struct rf_attempt *attempt);
+json_t *rf_result_bound_schedule_json(const struct rf_attempt *attempt,
+                                      const json_t *record);
 json_t *rf_result_bound_schedule_schema(void);
 
 /* The JSON Schema of one probe of nodes and pairs. A new reference. */

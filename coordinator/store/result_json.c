@@ -416,11 +416,11 @@ static json_t *exported_json(const struct rf_attempt *attempt)
     M(LIST(rf_result_memory_schema()), memory, REQUIRED,                       \
       rf_result_memory_json(attempt))                                          \
     M(OF(rf_summary_schema()), summary, REQUIRED,                              \
-      rf_summary_json(out, rf_result_bound_has_rate(attempt)))                 \
+      rf_summary_json(out, rf_result_bound_has_rate(attempt, out)))            \
     M(OF(rf_result_bound_schema()), bound, REQUIRED,                           \
-      rf_result_bound_json(attempt))                                           \
+      rf_result_bound_json(attempt, out))                                      \
     M(OF(rf_result_bound_schedule_schema()), schedule_bound, REQUIRED,         \
-      rf_result_bound_schedule_json(attempt))                                  \
+      rf_result_bound_schedule_json(attempt, out))                             \
     M(TEXTS, flags, REQUIRED, rf_doubts_json(out))                             \
     M(OF(verification_schema()), verification, REQUIRED,                       \
       verification_json(attempt))                                              \

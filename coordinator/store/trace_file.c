@@ -15,7 +15,6 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "common/stats.h"
 #include "common/version.h"
 #include "coordinator/records/fields.h"
 
@@ -345,21 +344,11 @@ static void put_timeline(struct rf_trace_file *file, struct timeline *line)
     file->first_flow += scenario->schedule->n_world_ops;
 }
 
-/* The median of the timed iterations; 0: none. */
-static double untraced_ms(const struct trace_kind *kind, const json_t *record)
-{
-    struct rf_result_samples samples =
-        rf_result_samples(record, kind->time_key);
-    const double median = rf_stats_median(samples.values, samples.count);
-    rf_result_samples_free(&samples);
-    return median;
-}
-
 /* The overhead of recording: this iteration compared with the timed ones. */
 static void note_timeline(struct rf_trace_file *file,
                           const struct timeline *line, const json_t *record)
 {
-    const double median_ms = untraced_ms(line->kind, record);
+    const double median_ms = rf_result_median(record, line->kind->time_key);
     int64_t slowest_ns = 0;
     uint64_t dropped = 0;
     json_t *out;

@@ -47,16 +47,13 @@ char *rf_artifact_run_command(const struct rf_artifact_run *run,
 
 bool rf_artifact_is_verified(const json_t *record)
 {
-    double bytes;
     return rf_result_is_ok(record) &&
-           rf_result_number(record, "verification", "checked_bytes", &bytes) &&
-           bytes > 0;
+           rf_result_figure(record, "verification", "checked_bytes") > 0;
 }
 
 double rf_artifact_record_s(const json_t *record)
 {
-    double ms;
-    return rf_result_number(record, "setup", "total_ms", &ms) ? ms / 1000 : 0;
+    return rf_result_figure(record, "setup", "total_ms") / 1000;
 }
 
 void rf_artifact_time_text(const struct rf_artifact *artifact, char out[32])

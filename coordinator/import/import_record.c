@@ -35,11 +35,10 @@ static void put_bound(json_t *bound, const struct rf_scenario *scenario,
 static void put_bounds(json_t *record, const struct rf_scenario *scenario)
 {
     struct rf_capacities links;
-    double median_ms = 0;
+    const double median_ms = rf_result_figure(record, "summary", "median_ms");
     if (scenario->method->inside.left != RF_LEFT_NOTHING) {
         return;
     }
-    (void)rf_result_number(record, "summary", "median_ms", &median_ms);
     rf_capacities_init(&links, scenario->world->n_nodes);
     links.sends_inside = scenario->method->sockets_inside;
     links.devices = rf_scenario_on_device(scenario);

@@ -198,7 +198,7 @@ static void measure(const struct rf_result_file *file,
         }
     }
     if (n_left_out == 0) {
-        (void)rf_result_number(file->result, "summary", "median_ms", &ms);
+        ms = rf_result_figure(file->result, "summary", "median_ms");
     } else if (samples.n > 0) {
         ms = rf_stats_median(samples.of, samples.n);
     } else {

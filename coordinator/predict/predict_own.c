@@ -68,14 +68,13 @@ static void take_yardsticks(const struct rf_config *config,
                             i, node) {
             const uint32_t n =
                 rf_predict_node(config, json_object_get(node, "host"));
-            double sent = 0, received = 0;
             if (n != RF_NONE) {
-                (void)rf_result_number(node, NULL, "sent_gbytes_per_s", &sent);
-                (void)rf_result_number(node, NULL, "received_gbytes_per_s",
-                                       &received);
-                to->out_gbytes_per_s[n] = RF_MAX(to->out_gbytes_per_s[n], sent);
-                to->in_gbytes_per_s[n] =
-                    RF_MAX(to->in_gbytes_per_s[n], received);
+                to->out_gbytes_per_s[n] =
+                    RF_MAX(to->out_gbytes_per_s[n],
+                           rf_result_figure(node, NULL, "sent_gbytes_per_s"));
+                to->in_gbytes_per_s[n] = RF_MAX(
+                    to->in_gbytes_per_s[n],
+                    rf_result_figure(node, NULL, "received_gbytes_per_s"));
             }
         }
     }

@@ -71,13 +71,6 @@ const json_t *rf_predict_next(struct rf_predict_walk *walk)
 
 /* --- Figures of probes ---------------------------------------------------- */
 
-static double number_of(const json_t *object, const char *key)
-{
-    double value = 0;
-    (void)rf_result_number(object, NULL, key, &value);
-    return value;
-}
-
 /* Takes the better of the present figures and those in one record's probe, for
  * nodes that copied at their usual speed; `only` NULL: all nodes. */
 static void take_nodes(const struct rf_predict_speeds *speeds,
@@ -91,17 +84,18 @@ static void take_nodes(const struct rf_predict_speeds *speeds,
         const json_t *node = json_array_get(nodes, i);
         const uint32_t n =
             rf_predict_node(speeds->config, json_object_get(node, "host"));
-        const double all = number_of(node, "copy_gbytes_per_s");
+        const double all = rf_result_figure(node, NULL, "copy_gbytes_per_s");
         if (n != RF_NONE && (only == NULL || only[n]) &&
             rf_predict_is_usual(speeds, copy_bytes, n, all)) {
-            double single = number_of(node, "single_copy_gbytes_per_s");
+            double single =
+                rf_result_figure(node, NULL, "single_copy_gbytes_per_s");
             links->copy_gbytes_per_s[n] =
                 RF_MAX(links->copy_gbytes_per_s[n], all);
             links->copy1_gbytes_per_s[n] =
                 RF_MAX(links->copy1_gbytes_per_s[n], single);
             links->scan_gbytes_per_s[n] =
                 RF_MAX(links->scan_gbytes_per_s[n],
-                       number_of(node, "scan_gbytes_per_s"));
+                       rf_result_figure(node, NULL, "scan_gbytes_per_s"));
         }
     }
 }
@@ -134,10 +128,11 @@ static void take_pairs(const struct rf_config *config, const json_t *probe,
         uint32_t b = rf_predict_node(config, json_object_get(pair, "to"));
         if (a != RF_NONE && b != RF_NONE) {
             size_t at = (size_t)a * links->n_nodes + b;
-            double rate = number_of(pair, "gbytes_per_s");
+            double rate = rf_result_figure(pair, NULL, "gbytes_per_s");
             if (rate > links->pair_gbytes_per_s[at]) {
                 links->pair_gbytes_per_s[at] = rate;
-                links->pair_latency_us[at] = number_of(pair, "latency_us");
+                links->pair_latency_us[at] =
+                    rf_result_figure(pair, NULL, "latency_us");
             }
         }
     }
@@ -211,7 +206,7 @@ void rf_predict_sockets(const struct rf_result_set *set,
             if (n != RF_NONE) {
                 links->copy_gbytes_per_s[n] =
                     RF_MAX(links->copy_gbytes_per_s[n],
-                           number_of(node, "copy_gbytes_per_s"));
+                           rf_result_figure(node, NULL, "copy_gbytes_per_s"));
             }
         }
     }
@@ -240,11 +235,12 @@ static void take_conversions(const struct rf_predict_speeds *speeds,
         if (n != RF_NONE &&
             (only != NULL
                  ? only[n]
-                 : rf_predict_is_usual(speeds, copy_bytes, n,
-                                       number_of(node, "copy_gbytes_per_s")))) {
+                 : rf_predict_is_usual(
+                       speeds, copy_bytes, n,
+                       rf_result_figure(node, NULL, "copy_gbytes_per_s")))) {
             links->convert_gbytes_per_s[n] =
                 RF_MAX(links->convert_gbytes_per_s[n],
-                       number_of(node, "convert_gbytes_per_s"));
+                       rf_result_figure(node, NULL, "convert_gbytes_per_s"));
         }
     }
 }

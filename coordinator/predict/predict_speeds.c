@@ -12,9 +12,7 @@
 
 static double copy_figure(const json_t *node)
 {
-    double figure = 0;
-    (void)rf_result_number(node, NULL, "copy_gbytes_per_s", &figure);
-    return figure;
+    return rf_result_figure(node, NULL, "copy_gbytes_per_s");
 }
 
 /* --- Speeds in probes ----------------------------------------------------- */

@@ -199,6 +199,14 @@ bool rf_result_number(const json_t *result, const char *object, const char *key,
     return true;
 }
 
+double rf_result_figure(const json_t *result, const char *object,
+                        const char *key)
+{
+    double figure = 0;
+    (void)rf_result_number(result, object, key, &figure);
+    return figure;
+}
+
 struct rf_result_samples rf_result_samples(const json_t *result,
                                            const char *key)
 {

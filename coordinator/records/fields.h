@@ -52,6 +52,9 @@ const json_t *rf_result_value(const json_t *result, const char *object,
  * this. */
 bool rf_result_number(const json_t *result, const char *object, const char *key,
                       double *out);
+/* The same; 0 where that is false. */
+double rf_result_figure(const json_t *result, const char *object,
+                        const char *key);
 /* Likewise for a change, which may be negative. */
 bool rf_result_change(const json_t *result, const char *object, const char *key,
                       double *out);

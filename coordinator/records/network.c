@@ -41,21 +41,15 @@ struct node {
     const json_t *facts; /* its entry of `environment` */
 };
 
-static double number(const json_t *object, const char *key)
-{
-    double value = 0;
-    (void)rf_result_number(object, NULL, key, &value);
-    return value;
-}
-
 static double nic_bytes(const json_t *nic, const struct direction *way)
 {
-    return RF_MAX(number(nic, way->seen), number(nic, way->rdma));
+    return RF_MAX(rf_result_figure(nic, NULL, way->seen),
+                  rf_result_figure(nic, NULL, way->rdma));
 }
 
 static double planned_in(const json_t *entry, const struct direction *way)
 {
-    return number(entry, way->planned);
+    return rf_result_figure(entry, NULL, way->planned);
 }
 
 static double seen_in(const json_t *entry, const struct direction *way)
@@ -187,7 +181,7 @@ static double mtu_of(const struct node *node)
     double most = 0;
     size_t i;
     json_array_foreach (json_object_get(node->facts, "nics"), i, nic) {
-        most = RF_MAX(most, number(nic, "mtu"));
+        most = RF_MAX(most, rf_result_figure(nic, NULL, "mtu"));
     }
     return most > 0 ? most : JUMBO_MTU;
 }
@@ -208,8 +202,8 @@ static struct segments segments_of(const struct node *node)
     json_array_foreach (node->iterations, i, iteration) {
         const json_t *entry = entry_of(node, iteration);
         bytes += planned_in(entry, &sent);
-        out.all += number(entry, "segments");
-        out.repeated += number(entry, "retransmits");
+        out.all += rf_result_figure(entry, NULL, "segments");
+        out.repeated += rf_result_figure(entry, NULL, "retransmits");
     }
     out.known = bytes > 0 && out.all * mtu_of(node) >= bytes / 2;
     return out;
@@ -352,7 +346,7 @@ static char *first_of(const json_t *record, char *(*judge)(const json_t *node))
 
 static double ratio_of(const json_t *node)
 {
-    return number(node, "ratio");
+    return rf_result_figure(node, NULL, "ratio");
 }
 
 /* Weights may go by other ways, such as NVLink between nodes. */
@@ -367,9 +361,10 @@ static char *judge_idle(const json_t *node)
 
 static char *judge_extra(const json_t *node)
 {
-    const double planned =
-        number(node, sent.planned) + number(node, received.planned);
-    const double seen = number(node, sent.seen) + number(node, received.seen);
+    const double planned = rf_result_figure(node, NULL, sent.planned) +
+                           rf_result_figure(node, NULL, received.planned);
+    const double seen = rf_result_figure(node, NULL, sent.seen) +
+                        rf_result_figure(node, NULL, received.seen);
     return seen > EXTRA_RATIO * planned + EXTRA_BYTES
                ? rf_xasprintf("%.1f times the planned bytes", ratio_of(node))
                : NULL;
@@ -377,9 +372,9 @@ static char *judge_extra(const json_t *node)
 
 static char *judge_repeated(const json_t *node)
 {
-    const double percent = number(node, "retransmit_percent");
+    const double percent = rf_result_figure(node, NULL, "retransmit_percent");
     return percent >= REPEATED_PERCENT &&
-                   number(node, "retransmits") >= REPEATED_LEAST
+                   rf_result_figure(node, NULL, "retransmits") >= REPEATED_LEAST
                ? rf_xasprintf("%.2g %%", percent)
                : NULL;
 }

@@ -193,10 +193,10 @@ static bool all_have(const json_t *repeats, const char *object, const char *key)
 {
     const json_t *one;
     bool any = false;
-    double count, value;
+    double value;
     size_t i;
     json_array_foreach (repeats, i, one) {
-        if (rf_result_number(one, "summary", "count", &count) && count > 0) {
+        if (rf_result_figure(one, "summary", "count") > 0) {
             any = true;
             if (!rf_result_number(one, object, key, &value)) {
                 return false;
@@ -230,7 +230,7 @@ static void pool_bound(json_t *out, const json_t *repeats, const char *key)
         put(bound, "zero_copy", json_boolean(zero_copy));
     }
     if (all_have(repeats, key, "efficiency")) {
-        (void)rf_result_number(out, "summary", "median_ms", &median_ms);
+        median_ms = rf_result_figure(out, "summary", "median_ms");
     }
     rf_summary_judge_bound(bound, median_ms);
     put(out, key, bound);

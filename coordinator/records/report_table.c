@@ -32,7 +32,7 @@ const char *rf_amount_text(double value, char out[32])
 static const char *verdict(const json_t *result)
 {
     const char *status = rf_result_text(result, NULL, "status");
-    double checked, wrong, tensors;
+    double checked, wrong;
     if (strcmp(status, "ok") != 0) {
         return status;
     }
@@ -43,8 +43,7 @@ static const char *verdict(const json_t *result)
     if (wrong > 0 || checked <= 0) {
         return wrong > 0 ? "MISMATCH" : "-";
     }
-    return rf_result_number(result, "plan.unknown", "tensors", &tensors) &&
-                   tensors > 0
+    return rf_result_figure(result, "plan.unknown", "tensors") > 0
                ? "yes, replicated"
                : "yes";
 }

@@ -273,11 +273,10 @@ static json_t *mean_json(const struct of_ranks *figure)
  * the highest so far. */
 static void take_peak(const json_t *rank, json_t *out, struct of_ranks *peaks)
 {
-    double peak, predicted = 0;
+    double peak;
     const double most = peaks->most;
     const bool device =
-        rf_result_number(rank, NULL, "predicted_device_bytes", &predicted) &&
-        predicted > 0;
+        rf_result_figure(rank, NULL, "predicted_device_bytes") > 0;
     const char *const measured =
         device ? "device_peak_bytes" : "host_peak_bytes";
     if (!rf_result_number(rank, NULL, measured, &peak)) {
@@ -510,12 +509,10 @@ static json_t *pools_json(const json_t *record)
     }
     out = json_array();
     json_array_foreach (pools, i, pool) {
-        double first = 0, n = 0;
-        (void)rf_result_number(pool, NULL, "first_rank", &first);
-        (void)rf_result_number(pool, NULL, "ranks", &n);
-        json_array_append_new(
-            out,
-            pool_json(record, (struct rank_range){(size_t)first, (size_t)n}));
+        const struct rank_range of = {
+            (size_t)rf_result_figure(pool, NULL, "first_rank"),
+            (size_t)rf_result_figure(pool, NULL, "ranks")};
+        json_array_append_new(out, pool_json(record, of));
     }
     return out;
 }

@@ -46,12 +46,11 @@ static struct rf_compared side_of(const json_t *result)
     if (out.ms.median > 0) {
         out.ratio = rf_median_interval_of(result, "summary.yardstick_ratio",
                                           "median", "yardstick_ratio");
-        (void)rf_result_number(result, "bound", "efficiency", &out.efficiency);
+        out.efficiency = rf_result_figure(result, "bound", "efficiency");
     }
-    (void)rf_result_number(result, "summary.memory", "peak_bytes",
-                           &out.peak_bytes);
-    (void)rf_result_number(result, "summary.memory", "predicted_bytes",
-                           &out.predicted_bytes);
+    out.peak_bytes = rf_result_figure(result, "summary.memory", "peak_bytes");
+    out.predicted_bytes =
+        rf_result_figure(result, "summary.memory", "predicted_bytes");
     return out;
 }
 

@@ -267,14 +267,14 @@ enum rf_status rf_pool_check(const struct rf_pooled *counts, struct rf_err *err)
 char *rf_pool_text(const struct rf_result_file *file)
 {
     const json_t *record = file->result, *sources = file->pooled, *one;
-    double within, between, repeats = 0, count = 0;
+    const double repeats = rf_result_figure(record, "summary", "repeats");
+    const double count = rf_result_figure(record, "summary", "count");
+    double within, between;
     char a[32], b[32], *text, *names;
     size_t i;
     if (sources == NULL) {
         return NULL;
     }
-    (void)rf_result_number(record, "summary", "repeats", &repeats);
-    (void)rf_result_number(record, "summary", "count", &count);
     names = names_of(sources);
     text = rf_xasprintf("pooled: %s: %.0f iterations of %.0f repeats in %zu "
                         "runs (%s)",

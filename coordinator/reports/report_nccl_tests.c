@@ -153,9 +153,10 @@ static json_t *times_json(const json_t *result, double bytes, double us)
 {
     const bool has_rate = json_is_number(
         rf_result_value(result, "summary", "algbw_gbytes_per_s"));
-    double busiest = 0, checked = 0;
+    const double checked =
+        rf_result_figure(result, "verification", "checked_bytes");
+    double busiest = 0;
     const bool has_busiest = has_rate && busiest_of(result, &busiest);
-    (void)rf_result_number(result, "verification", "checked_bytes", &checked);
     return json_pack("{s:f, s:o, s:o, s:o}", "time", us, "alg_bw",
                      rate_json(has_rate, bytes, us), "bus_bw",
                      rate_json(has_busiest, busiest, us), "nwrong",

@@ -174,17 +174,6 @@ static enum rf_status connect_any(struct rf_ssh_job *job, const char *host,
     return RF_OK;
 }
 
-/* Makes `text` printable and cuts it at the end of the first line. */
-static void make_printable(char *text)
-{
-    for (; *text != '\0' && *text != '\r' && *text != '\n'; text++) {
-        if (*text < 32 || *text > 126) {
-            *text = '?';
-        }
-    }
-    *text = '\0';
-}
-
 enum rf_status rf_ssh_await_banner(struct rf_ssh_job *job, int fd,
                                    const char *where, bool *retry,
                                    struct rf_err *err)
@@ -209,7 +198,7 @@ enum rf_status rf_ssh_await_banner(struct rf_ssh_job *job, int fd,
             words_ns = words_ns == 0 ? rf_now_ns() : words_ns;
             if (strchr(seen, '\n') != NULL || got == sizeof(seen) - 1 ||
                 rf_now_ns() - words_ns > WORDS_MS * RF_NS_PER_MS) {
-                make_printable(seen);
+                seen[strcspn(seen, "\r\n")] = '\0';
                 *retry = strncmp(seen, "Exceeded MaxStartups", 20) == 0;
                 return rf_err_set(err, RF_ERR_LAUNCH,
                                   "not an SSH server: it sent \"%s\" (%s?)",

@@ -37,14 +37,11 @@ static bool read_output(ssh_channel channel, char *out, size_t size)
     return used > 0;
 }
 
-/* The first non-empty line, safe to show. */
+/* The first non-empty line. */
 static const char *first_words(char *text)
 {
     text += strspn(text, "\r\n\t ");
     text[strcspn(text, "\r\n")] = '\0';
-    for (char *at = text; *at != '\0'; at++) {
-        *at = *at >= 32 && *at <= 126 ? *at : '?';
-    }
     return text;
 }
 

@@ -345,8 +345,7 @@ static enum rf_status other_fact(const char *tensor, const char *fact,
                                  const json_t *there, const char *other,
                                  struct rf_err *err)
 {
-    char *one = json_dumps(here, JSON_ENCODE_ANY | JSON_COMPACT);
-    char *two = json_dumps(there, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *one = rf_json_line(here), *two = rf_json_line(there);
     const enum rf_status status = rf_err_set(
         err, RF_ERR_CONFIG,
         "tensor %.200s has %s %.80s in %s, %.80s in %s: checkpoints of one "

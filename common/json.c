@@ -261,6 +261,19 @@ char *rf_json_text(const json_t *value)
     return line;
 }
 
+char *rf_json_line(const json_t *value)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
+                                       JSON_REAL_PRECISION(9));
+    return text != NULL ? text : rf_xstrdup("?");
+}
+
+char *rf_json_plain(const json_t *value)
+{
+    return json_is_string(value) ? rf_xstrdup(json_string_value(value))
+                                 : rf_json_line(value);
+}
+
 enum rf_status rf_json_store(const json_t *value, const char *path,
                              struct rf_err *err)
 {
@@ -339,11 +352,9 @@ enum rf_status rf_jnode_fail(const struct rf_jnode *node, struct rf_err *err,
 /* A value as shown in errors: its JSON, truncated if long. */
 static void describe(const json_t *value, char *out, size_t size)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
-                                       JSON_REAL_PRECISION(9));
-    const char *shown = text != NULL ? text : "?";
-    snprintf(out, size, "%.*s%s", rf_text_head(shown, SHOWN_BYTES), shown,
-             strlen(shown) > SHOWN_BYTES ? "..." : "");
+    char *text = rf_json_line(value);
+    snprintf(out, size, "%.*s%s", rf_text_head(text, SHOWN_BYTES), text,
+             strlen(text) > SHOWN_BYTES ? "..." : "");
     free(text);
 }
 

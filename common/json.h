@@ -68,6 +68,12 @@ enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,
  * be encoded. */
 char *rf_json_text(const json_t *value);
 
+/* A value of any type, for people: its JSON in one line; "?" when it cannot be
+ * encoded. Caller frees. */
+char *rf_json_line(const json_t *value);
+/* Likewise, but a string as it is. */
+char *rf_json_plain(const json_t *value);
+
 /* Writes `value` to a file of the program's own, like rf_store_own(). */
 enum rf_status rf_json_store(const json_t *value, const char *path,
                              struct rf_err *err) RF_MUST_CHECK;

@@ -120,17 +120,6 @@ static enum rf_status check_value(const struct rf_jnode *item, const char *path,
                : RF_OK;
 }
 
-static char *plain_text(const json_t *value)
-{
-    char *text;
-    if (json_is_string(value)) {
-        return rf_xstrdup(json_string_value(value));
-    }
-    text = json_dumps(value,
-                      JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
-    return text != NULL ? text : rf_xstrdup("?");
-}
-
 /* "tp=1+pp=2" */
 static char *object_text(const json_t *object)
 {
@@ -138,7 +127,7 @@ static char *object_text(const json_t *object)
     const char *key;
     json_t *value;
     json_object_foreach ((json_t *)object, key, value) {
-        char *inner = plain_text(value);
+        char *inner = rf_json_plain(value);
         rf_text_add(&text, "+", "%s=%s", key, inner);
         free(inner);
     }
@@ -155,7 +144,8 @@ static char *value_text(const char *path, const json_t *value)
         bool file = length > 5 && strcmp(name + length - 5, ".json") == 0;
         text = rf_xasprintf("%.*s", (int)(file ? length - 5 : length), name);
     } else {
-        text = json_is_object(value) ? object_text(value) : plain_text(value);
+        text =
+            json_is_object(value) ? object_text(value) : rf_json_plain(value);
     }
     for (char *c = text; *c != '\0'; c++) {
         if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

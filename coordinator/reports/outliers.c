@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/records/fields.h"
@@ -44,19 +45,11 @@ static bool is_outlier(const struct rf_comparison *one)
 
 /* --- Cells ---------------------------------------------------------------- */
 
-/* Empty if absent, without quotes for a string. Caller frees. */
+/* Empty if absent. Caller frees. */
 static char *text_of(const json_t *value)
 {
-    char *text;
-    if (value == NULL || json_is_null(value)) {
-        return rf_xstrdup("");
-    }
-    if (json_is_string(value)) {
-        return rf_xstrdup(json_string_value(value));
-    }
-    text = json_dumps(value,
-                      JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
-    return text != NULL ? text : rf_xstrdup("?");
+    return value == NULL || json_is_null(value) ? rf_xstrdup("")
+                                                : rf_json_plain(value);
 }
 
 /* Adds a text to a cell. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
@@ -180,11 +181,7 @@ enum rf_status rf_rerun_cluster(const json_t *result, const char *path,
 
 static char *value_text(const json_t *value)
 {
-    char *text = value != NULL
-                     ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
-                                             JSON_REAL_PRECISION(9))
-                     : rf_xstrdup("absent");
-    return text != NULL ? text : rf_xstrdup("?");
+    return value != NULL ? rf_json_line(value) : rf_xstrdup("absent");
 }
 
 /* Adds "model.tensors is 2 in the file and 3 now" if they differ. */

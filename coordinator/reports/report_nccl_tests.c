@@ -15,11 +15,6 @@
 
 #define FORMAT_VERSION 2
 
-static void put(json_t *object, const char *key, json_t *value)
-{
-    json_object_set_new(object, key, value);
-}
-
 static json_t *truth(bool is)
 {
     return json_string(is ? "true" : "false");
@@ -70,9 +65,10 @@ static json_t *iterations_json(const json_t *result)
     json_t *ranks = rank_times_json(result);
     double mean, deviation;
     for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
-        put(out, keys[i][0], us_json(result, keys[i][1]));
+        json_object_set_new(out, keys[i][0], us_json(result, keys[i][1]));
     }
-    put(out, "cv_pct",
+    json_object_set_new(
+        out, "cv_pct",
         rf_result_number(result, "summary", "mean_ms", &mean) && mean > 0 &&
                 rf_result_number(result, "summary", "stddev_ms", &deviation)
             ? json_real(deviation / mean * 100)
@@ -80,9 +76,9 @@ static json_t *iterations_json(const json_t *result)
     for (size_t i = 0; i < samples.count; i++) {
         json_array_append_new(times, json_real(samples.values[i] * 1e3));
     }
-    put(out, "times_us", times);
+    json_object_set_new(out, "times_us", times);
     if (ranks != NULL) {
-        put(out, "per_process_max_times_us", ranks);
+        json_object_set_new(out, "per_process_max_times_us", ranks);
     }
     rf_result_samples_free(&samples);
     return out;

@@ -33,11 +33,6 @@
 #include "transport/control/schema_json.h"
 #include "transport/info/method_info.h"
 
-static void put(json_t *object, const char *key, json_t *value)
-{
-    json_object_set_new(object, key, value != NULL ? value : json_null());
-}
-
 static json_t *host_json(const struct rf_config *config, uint32_t node)
 {
     return json_string(config->node_names[node]);
@@ -51,7 +46,7 @@ static void redact_env(json_t *env)
     json_object_foreach_safe(env, next, key, value)
     {
         if (rf_result_secret_name(key)) {
-            put(env, key, json_string("[redacted]"));
+            json_object_set_new(env, key, json_string("[redacted]"));
         }
     }
 }
@@ -118,7 +113,7 @@ json_t *rf_result_json_node(const char *host, const struct rf_msg_hello *hello)
         json_object_del(facts, not_kept[i]);
     }
     if (hello->env.n == 0) {
-        put(facts, "env", json_object());
+        json_object_set_new(facts, "env", json_object());
     }
     redact_env(json_object_get(facts, "env"));
     json_object_update(entry, facts);

@@ -274,6 +274,18 @@ char *rf_json_plain(const json_t *value)
                                  : rf_json_line(value);
 }
 
+bool rf_json_has_text(const json_t *list, const char *text)
+{
+    const json_t *one;
+    size_t i;
+    json_array_foreach (list, i, one) {
+        if (json_is_string(one) && strcmp(json_string_value(one), text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum rf_status rf_json_store(const json_t *value, const char *path,
                              struct rf_err *err)
 {

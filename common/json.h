@@ -74,6 +74,9 @@ char *rf_json_line(const json_t *value);
 /* Likewise, but a string as it is. */
 char *rf_json_plain(const json_t *value);
 
+/* Whether `list` contains the string. */
+bool rf_json_has_text(const json_t *list, const char *text);
+
 /* Writes `value` to a file of the program's own, like rf_store_own(). */
 enum rf_status rf_json_store(const json_t *value, const char *path,
                              struct rf_err *err) RF_MUST_CHECK;

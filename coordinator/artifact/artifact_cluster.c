@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/shell.h"
@@ -21,14 +22,7 @@
 
 void rf_artifact_note(json_t *list, const char *text)
 {
-    const json_t *one;
-    size_t i;
-    json_array_foreach (list, i, one) {
-        if (text != NULL && strcmp(json_string_value(one), text) == 0) {
-            return;
-        }
-    }
-    if (text != NULL) {
+    if (text != NULL && !rf_json_has_text(list, text)) {
         json_array_append_new(list, json_string(text));
     }
 }

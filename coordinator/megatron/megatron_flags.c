@@ -60,14 +60,9 @@ static const struct rf_megatron_flag *find(const char *name)
 
 void rf_megatron_is_idle(struct rf_megatron_args *args, const char *name)
 {
-    size_t i;
-    json_t *one;
-    json_array_foreach (args->idle, i, one) {
-        if (strcmp(json_string_value(one), name) == 0) {
-            return;
-        }
+    if (!rf_json_has_text(args->idle, name)) {
+        json_array_append_new(args->idle, json_string(name));
     }
-    json_array_append_new(args->idle, json_string(name));
 }
 
 const char *rf_megatron_nearest(const char *word)

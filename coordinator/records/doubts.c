@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "common/text.h"
@@ -224,15 +225,7 @@ static bool repeats_differ(const json_t *record)
 
 bool rf_doubts_has(const json_t *record, const char *name)
 {
-    const json_t *flags = json_object_get(record, "flags"), *flag;
-    size_t i;
-    json_array_foreach (flags, i, flag) {
-        if (json_is_string(flag) &&
-            strcmp(json_string_value(flag), name) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return rf_json_has_text(json_object_get(record, "flags"), name);
 }
 
 /* Judges each repeat separately, so that a difference between repeats is not

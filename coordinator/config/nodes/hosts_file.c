@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/json.h"
 #include "common/log.h"
@@ -101,15 +102,15 @@ enum rf_status rf_hosts_parse_file(const char *text, size_t size,
                : rf_err_set(err, RF_ERR_CONFIG, "%s: has no hosts", name);
 }
 
-/* Like fopen() for reading, but says so when it waits for a FIFO without a
+/* Like open() for reading, but says so when it waits for a FIFO without a
  * writer, as shells make for `--hostfile <(command)`. */
-static FILE *open_hosts(const char *path)
+static int open_hosts(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct pollfd writer = {.fd = fd, .events = POLLIN};
     struct stat file;
     if (fd < 0) {
-        return NULL;
+        return fd;
     }
     if (fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&
         poll(&writer, 1, WRITER_MS) <= 0) {
@@ -118,31 +119,23 @@ static FILE *open_hosts(const char *path)
         }
     }
     (void)fcntl(fd, F_SETFL, O_RDONLY);
-    return fdopen(fd, "r");
+    return fd;
 }
 
 enum rf_status rf_hosts_load(const char *path, struct rf_hosts *out,
                              struct rf_err *err)
 {
-    FILE *file = open_hosts(path);
-    char *text;
-    size_t size;
+    const int fd = open_hosts(path);
+    char *text = NULL;
+    size_t size = 0;
     enum rf_status status;
-    if (file == NULL) {
+    if (fd < 0) {
         return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s: cannot open", path);
     }
-    text = rf_xmalloc(RF_HOSTS_MAX_FILE_BYTES + 1);
-    size = fread(text, 1, RF_HOSTS_MAX_FILE_BYTES + 1, file);
-    if (ferror(file)) {
-        status = rf_err_errno(err, RF_ERR_CONFIG, errno, "%s: read", path);
-    } else if (size > RF_HOSTS_MAX_FILE_BYTES) {
-        status = rf_err_set(err, RF_ERR_CONFIG,
-                            "%s: larger than the limit of %zu bytes", path,
-                            RF_HOSTS_MAX_FILE_BYTES);
-    } else {
-        status = rf_hosts_parse_file(text, size, path, out, err);
-    }
+    status =
+        rf_json_read_text(fd, path, RF_HOSTS_MAX_FILE_BYTES, &text, &size, err);
+    close(fd);
+    RF_THEN(status, rf_hosts_parse_file(text, size, path, out, err));
     free(text);
-    fclose(file);
     return status;
 }

@@ -1,6 +1,6 @@
 /*
- * Shared by all launchers: the program to start, the gate that limits parallel
- * starts, and line splitting.
+ * Shared by all launchers: the program to start, environments, the gate that
+ * limits parallel starts, and line splitting.
  *
  * The gate is a counter and a queue on the loop's thread; it never blocks.
  */
@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/mem.h"
 #include "common/shell.h"
@@ -22,6 +23,30 @@ const char *rf_launch_program(const struct rf_launch_order *order)
                    order->settings->n_wrap == 0
                ? order->local_worker
                : worker;
+}
+
+static bool begins_with_any(const char *text, const char *const *words)
+{
+    while (*words != NULL && strncmp(text, *words, strlen(*words)) != 0) {
+        words++;
+    }
+    return *words != NULL;
+}
+
+char **rf_launch_environment(const char *const *without, char *added)
+{
+    char **list = NULL;
+    size_t n = 0, cap = 0;
+    for (char **entry = environ; *entry != NULL; entry++) {
+        if (!begins_with_any(*entry, without)) {
+            RF_PUSH(list, n, cap, *entry);
+        }
+    }
+    if (added != NULL) {
+        RF_PUSH(list, n, cap, added);
+    }
+    RF_PUSH(list, n, cap, NULL);
+    return list;
 }
 
 /* --- The wrap ------------------------------------------------------------- */

@@ -16,6 +16,11 @@ struct rf_launch {
  * "worker", if that is a path, there is a wrap, or local_worker is NULL. */
 const char *rf_launch_program(const struct rf_launch_order *order);
 
+/* This process's environment without the variables that begin with one of these
+ * words (ends with NULL), but with `added`; NULL: none. The caller frees the
+ * list, not its strings. */
+char **rf_launch_environment(const char *const *without, char *added);
+
 /* The grace in ms for an order's grace_ms. */
 static inline uint32_t rf_launch_grace_ms(uint32_t ordered)
 {

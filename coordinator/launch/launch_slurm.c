@@ -265,34 +265,18 @@ static char *node_list(const struct rf_launch_step *step)
     return text;
 }
 
-/* The environment for srun, without those settings of the job that would change
- * the step's tasks or give it less than the whole node. The caller frees the
- * list, not its strings. */
-static char **make_environment(void)
-{
-    static const char *const without[] = {
-        "SLURM_GPUS_PER_TASK=", "SLURM_NTASKS_PER_GPU=", "SLURM_TRES_PER_TASK=",
-        "SLURM_HINT="};
-    char **list = NULL;
-    size_t n = 0, cap = 0;
-    for (char **entry = environ; *entry != NULL; entry++) {
-        bool keep = true;
-        for (size_t i = 0; i < RF_ARRAY_SIZE(without); i++) {
-            keep &= strncmp(*entry, without[i], strlen(without[i])) != 0;
-        }
-        if (keep) {
-            RF_PUSH(list, n, cap, *entry);
-        }
-    }
-    RF_PUSH(list, n, cap, NULL);
-    return list;
-}
+/* Settings of the job that would change the step's tasks or give it less than
+ * the whole node. */
+static const char *const not_for_srun[] = {
+    "SLURM_GPUS_PER_TASK=", "SLURM_NTASKS_PER_GPU=", "SLURM_TRES_PER_TASK=",
+    "SLURM_HINT=", NULL};
 
 /* One task per node, with all of the job's share of it; a task that ends does
  * not end the others. */
 static int spawn(struct rf_launch_step *step, uv_loop_t *loop, int input)
 {
-    char *nodes = node_list(step), **env = make_environment();
+    char *nodes = node_list(step);
+    char **env = rf_launch_environment(not_for_srun, NULL);
     char *n_nodes = rf_xasprintf("--nodes=%zu", step->n);
     char *n_tasks = rf_xasprintf("--ntasks=%zu", step->n);
     const char *const srun[] = {"srun",

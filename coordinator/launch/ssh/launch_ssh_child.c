@@ -24,29 +24,12 @@
 
 #define OUTPUT_MAX ((size_t)1 << 20)
 
-/* The environment, with all prompts switched off. */
-static char **quiet_environment(void)
-{
-    static char never[] = "SSH_ASKPASS_REQUIRE=never";
-    size_t n = 0, kept = 0;
-    char **copy;
-    while (environ[n] != NULL) {
-        n++;
-    }
-    copy = rf_xcalloc(n + 2, sizeof(*copy));
-    for (size_t i = 0; i < n; i++) {
-        if (strncmp(environ[i], "SSH_ASKPASS", 11) != 0) {
-            copy[kept++] = environ[i];
-        }
-    }
-    copy[kept] = never;
-    return copy;
-}
-
 int rf_ssh_spawn(const char *const argv[], int in, int out, int errors,
                  pid_t *pid)
 {
-    char **environment = quiet_environment();
+    static const char *const prompts[] = {"SSH_ASKPASS", NULL};
+    static char no_prompt[] = "SSH_ASKPASS_REQUIRE=never";
+    char **environment = rf_launch_environment(prompts, no_prompt);
     posix_spawn_file_actions_t actions;
     int result;
     posix_spawn_file_actions_init(&actions);

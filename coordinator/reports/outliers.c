@@ -133,16 +133,11 @@ static void put_judgements(json_t *row, const json_t *judgements)
 }
 
 /* `entry`: the comparison as JSON. A new reference. */
-static json_t *row_of(const struct rf_comparison *one, const json_t *entry)
+static json_t *row_of(const struct rf_comparison *one, json_t *entry)
 {
-    json_t *row = json_object(), *value;
-    const char *key;
-    json_object_foreach ((json_t *)entry, key, value) {
-        if (strcmp(key, "differs") != 0 && !json_is_object(value) &&
-            !json_is_array(value)) {
-            put(row, "", key, value);
-        }
-    }
+    json_t *row = json_object();
+    json_object_del(entry, "differs"); /* differs_cb() puts each difference */
+    put_side(row, "", entry);
     put_judgements(row, json_object_get(entry, "judgements"));
     put_arguments(row, one);
     put_side(row, "reference.", json_object_get(entry, "reference"));

@@ -2,20 +2,17 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "coordinator/preflight/addresses.h"
 #include "planner/scenario/spec_fields.h"
 
-static void fill_member(const struct rf_node_config *node,
-                        const struct rf_msg_hello *hello,
+static void fill_member(const struct rf_config *config,
+                        const struct rf_msg_hello *hello, uint32_t node,
                         struct rf_msg_member *out)
 {
-    const char *address = node->address;
-    if (address == NULL && hello != NULL) {
-        address = hello->address;
-    }
     rf_schema_init(&rf_msg_member_schema, out);
-    out->name = rf_xstrdup(node->name);
-    out->slots = node->slots;
-    out->address = rf_xstrdup_or_null(address);
+    out->name = rf_xstrdup(config->nodes[node].name);
+    out->slots = config->nodes[node].slots;
+    out->address = rf_xstrdup_or_null(rf_addresses_of(config, hello, node));
 }
 
 static void need(struct rf_texts *needs, size_t *capacity, char *path)
@@ -57,7 +54,7 @@ void rf_run_start_fill(const struct rf_attempt *attempt,
     start->nodes = rf_xcalloc(config->n_nodes, sizeof(*start->nodes));
     start->n_nodes = config->n_nodes;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
-        fill_member(&config->nodes[i], rf_preflight_join_hello(join, i),
+        fill_member(config, rf_preflight_join_hello(join, i), i,
                     &start->nodes[i]);
     }
     start->data_key = rf_xmalloc(2 * 32 + 1);

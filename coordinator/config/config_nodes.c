@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/mem.h"
 #include "common/json_schema.h"
+#include "common/mem.h"
+#include "common/variables.h"
 #include "coordinator/config/config_fields.h"
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/nodes/names.h"
@@ -169,7 +170,7 @@ static enum rf_status read_env(const struct rf_jnode *launch,
                                  "the variables up to this one exceed %d bytes",
                                  RF_CONFIG_MAX_ENV_BYTES);
         }
-        if (strcmp(key, "NCCL_COMM_ID") == 0) {
+        if (strcmp(key, RF_VARIABLE_NCCL_ID) == 0) {
             return rf_jnode_fail(&node, err,
                                  "may not be set: it replaces the secret "
                                  "NCCL unique ID with a public one");

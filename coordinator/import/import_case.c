@@ -337,13 +337,11 @@ static enum rf_status add_range(json_t *out, const struct rf_import_case *one,
 static enum rf_status read_source(const struct rf_import_case *one, json_t *out,
                                   struct rf_err *err)
 {
-    static const char *const keys[] = {"system", "title",  "url",
-                                       "date",   "window", NULL};
     static const char *const label[] = {"label", NULL};
     uint64_t bytes = 0;
     RF_TRY(rf_jnode_require(&one->source, "system", err));
     RF_TRY(rf_jnode_require(&one->source, "window", err));
-    RF_TRY(add_texts(out, &one->source, keys, err));
+    RF_TRY(add_texts(out, &one->source, rf_import_source_keys, err));
     RF_TRY(add_texts(out, &one->value, label, err));
     RF_TRY(add_assumed(out, one, err));
     RF_TRY(add_range(out, one, err));

@@ -14,10 +14,9 @@
 #include "common/mem.h"
 #include "coordinator/import/csv.h"
 
-/* Of a source; in CSV, columns. */
-static const char *const source_keys[] = {"system", "title",  "url",
-                                          "date",   "window", NULL};
-/* Columns whose cells are text, whatever they look like, besides. */
+const char *const rf_import_source_keys[] = {"system", "title",  "url",
+                                             "date",   "window", NULL};
+/* Other columns whose cells are text, whatever they look like. */
 static const char *const text_keys[] = {"name",     "label", "assumed",
                                         "hardware", "model", NULL};
 
@@ -187,7 +186,7 @@ static enum rf_status take_row(struct rf_import_file *file, const json_t *head,
     for (size_t i = 0; i < json_array_size(head); i++) {
         const char *column = json_string_value(json_array_get(head, i));
         const char *cell = json_string_value(json_array_get(row, i));
-        const bool of_source = rf_word_is_one_of(column, source_keys);
+        const bool of_source = rf_word_is_one_of(column, rf_import_source_keys);
         if (cell[0] != '\0') {
             (void)put_at(of_source ? source : value, column,
                          of_source ? json_string(cell)

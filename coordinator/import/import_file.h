@@ -14,6 +14,9 @@
 
 #define RF_IMPORT_MAX_BYTES ((size_t)64 << 20) /* of a file */
 
+/* The texts of a source; in CSV, columns. Ends with NULL. */
+extern const char *const rf_import_source_keys[];
+
 /* One refit. Its places name the file and, of CSV, the line. */
 struct rf_import_case {
     struct rf_jnode source; /* who measured it, and what the times include */

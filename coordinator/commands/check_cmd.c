@@ -71,12 +71,6 @@ static void stop(struct check_app *check, bool force)
     }
 }
 
-static uint32_t inspect_limit_s(const struct check_app *check)
-{
-    return rf_config_inspect_limit_s(check->config) +
-           RF_PREFLIGHT_INSPECT_SLACK_S;
-}
-
 /* Whether it has neither joined nor been lost. */
 static bool is_awaited(const struct check_app *check, uint32_t node)
 {
@@ -113,7 +107,8 @@ static void act_on_headers(struct check_app *check, enum rf_verdict verdict)
 static void ask_for_headers(struct check_app *check)
 {
     struct rf_msg inspect;
-    go_on(check, CHECK_INSPECTING, (uint64_t)inspect_limit_s(check) * 1000);
+    go_on(check, CHECK_INSPECTING,
+          (uint64_t)rf_preflight_inspect_limit_s(check->inspect) * 1000);
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         if (rf_preflight_join_lost(check->join, i) != NULL) {
             act_on_headers(check, rf_preflight_inspect_fail(check->inspect, i,
@@ -190,8 +185,8 @@ static void timer_cb(uv_timer_t *timer)
         tell_not_joined(check);
         break;
     case CHECK_INSPECTING:
-        check->headers = rf_preflight_inspect_silence(check->inspect,
-                                                      inspect_limit_s(check));
+        check->headers = rf_preflight_inspect_silence(
+            check->inspect, rf_preflight_inspect_limit_s(check->inspect));
         break;
     default:
         break;

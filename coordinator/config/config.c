@@ -429,11 +429,6 @@ void rf_config_add_headers(struct rf_config *config, json_t *headers)
     rf_model_file_add_headers(config->model, headers);
 }
 
-uint32_t rf_config_inspect_limit_s(const struct rf_config *config)
-{
-    return 4 * config->launch.timeout_s;
-}
-
 uint32_t rf_config_join_limit_s(const struct rf_config *config)
 {
     return 60 + 2 * config->launch.timeout_s + config->n_nodes / 16 +

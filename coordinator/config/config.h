@@ -145,9 +145,6 @@ enum rf_status rf_config_check_updates(const struct rf_config *config,
                                        const struct rf_model *model, bool asked,
                                        struct rf_err *err) RF_MUST_CHECK;
 
-/* Time limit for a node to read a checkpoint's headers, in seconds. */
-uint32_t rf_config_inspect_limit_s(const struct rf_config *config);
-
 /* Time limit for all nodes together to join, in seconds. */
 uint32_t rf_config_join_limit_s(const struct rf_config *config);
 

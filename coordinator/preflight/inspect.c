@@ -15,6 +15,9 @@
 #include "common/mem.h"
 #include "planner/scenario/world.h"
 
+/* Time for an answer to arrive, beyond the node's own time limit. */
+#define SLACK_S 60
+
 struct inspected_node {
     bool decided;
     struct rf_msg_headers said; /* once `decided`, if it has answered */
@@ -172,6 +175,18 @@ void rf_preflight_inspect_destroy(struct rf_preflight_inspect *inspect)
     free(inspect);
 }
 
+/* Time limit for a node to read a checkpoint's headers. */
+static uint32_t node_limit_s(const struct rf_preflight_inspect *inspect)
+{
+    return 4 * inspect->config->launch.timeout_s;
+}
+
+uint32_t
+rf_preflight_inspect_limit_s(const struct rf_preflight_inspect *inspect)
+{
+    return node_limit_s(inspect) + SLACK_S;
+}
+
 /* The headers themselves, not only their digests. */
 static bool sends_headers(const struct rf_preflight_inspect *inspect,
                           uint32_t node)
@@ -189,7 +204,7 @@ bool rf_preflight_inspect_ask(const struct rf_preflight_inspect *inspect,
     rf_msg_init(out, RF_MSG_INSPECT);
     out->inspect.folder = rf_xstrdup(folder_of(inspect)->folder);
     out->inspect.whole = sends_headers(inspect, node);
-    out->inspect.timeout_s = rf_config_inspect_limit_s(inspect->config);
+    out->inspect.timeout_s = node_limit_s(inspect);
     return true;
 }
 

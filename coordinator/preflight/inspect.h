@@ -12,9 +12,6 @@
 #include "coordinator/preflight/verdict.h"
 #include "transport/control/message_fields.h"
 
-/* Time for an answer to arrive, beyond the node's own time limit. */
-#define RF_PREFLIGHT_INSPECT_SLACK_S 60
-
 struct rf_preflight_inspect;
 
 /* *out is NULL if this machine has all checkpoints of `config` (borrowed).
@@ -24,6 +21,10 @@ enum rf_status rf_preflight_inspect_create(const struct rf_config *config,
                                            struct rf_err *err) RF_MUST_CHECK;
 void rf_preflight_inspect_destroy(
     struct rf_preflight_inspect *inspect); /* or NULL */
+
+/* Time limit for the answers about a folder, in seconds. */
+uint32_t
+rf_preflight_inspect_limit_s(const struct rf_preflight_inspect *inspect);
 
 /* The INSPECT of a folder for a node, for rf_msg_free(); false: it is not
  * asked. */

@@ -199,8 +199,7 @@ static void ask_for_headers(struct rf_run *run)
 {
     struct rf_msg inspect;
     rf_run_move(run, RUN_INSPECTING,
-                rf_config_inspect_limit_s(run->config) +
-                    RF_PREFLIGHT_INSPECT_SLACK_S);
+                rf_preflight_inspect_limit_s(run->with.inspect));
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         if (rf_preflight_inspect_ask(run->with.inspect, i, &inspect)) {
             run->ops->send(i, &inspect, run->data);

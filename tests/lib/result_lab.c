@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/mem.h"
 #include "tests/lib/asserts.h"
 #include "tests/lib/configured.h"
+#include "tests/lib/fake_root.h"
 
 const char result_lab_cluster[] =
     "{'name': 't', 'launch': {'method': 'local', 'env': {'HF_TOKEN': "
@@ -34,22 +34,16 @@ void result_lab_open(void)
 {
     static char program[] = "refit-coord", file[] = "c.json";
     static char *argv[] = {program, file, NULL};
-    snprintf(result_lab.folder, sizeof(result_lab.folder),
-             "/tmp/refit-results-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(result_lab.folder));
-    snprintf(result_lab.out, sizeof(result_lab.out), "%s/results",
-             result_lab.folder);
+    fake_root_make();
     result_lab.settings = (struct rf_results_settings){
-        .out = result_lab.out,
+        .out = fake_root_path("results"),
         .maker = {2, argv, json_pack("{s:s}", "libuv", "1.2.3")}};
     result_lab_load(result_lab_cluster);
 }
 
 void result_lab_close(void)
 {
-    char *command = rf_xasprintf("rm -rf '%s'", result_lab.folder);
-    ck_assert_int_eq(system(command), 0);
-    free(command);
+    fake_root_remove();
     json_decref(result_lab.settings.maker.libraries);
     result_lab_unload();
 }

@@ -13,8 +13,6 @@
 extern const char result_lab_cluster[]; /* its cluster.json */
 
 extern struct result_lab {
-    char folder[64];
-    char out[80]; /* inside it; settings.out */
     struct rf_config *config;
     struct rf_model *model;
     struct rf_results_settings settings;

@@ -2,59 +2,27 @@
 #include "checkpoint/headers.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "tests/lib/fake_root.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
-
-static char folder[64];
-
-static void enter(void)
-{
-    strcpy(folder, "/tmp/refit-headers-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    ck_assert_int_eq(chdir(folder), 0);
-}
-
-static void leave(void)
-{
-    char command[128];
-    ck_assert_int_eq(chdir("/"), 0);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static void write_text(const char *name, const char *text)
-{
-    FILE *file = fopen(name, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
 
 /* A file with one 2 × 3 tensor of F32. */
 static void write_tensor(const char *path, const char *tensor)
 {
-    static const uint8_t data[24];
-    char head[128];
-    FILE *file = fopen(path, "w");
-    uint8_t length[8] = {0};
-    int size = snprintf(head, sizeof(head),
+    enum { LENGTH = 8, HEAD = 128, DATA = 24 };
+    char bytes[LENGTH + HEAD + DATA] = "";
+    int size = snprintf(bytes + LENGTH, HEAD,
                         "{\"%s\":{\"dtype\":\"F32\",\"shape\":[2,3],"
                         "\"data_offsets\":[0,24]}}",
                         tensor);
-    ck_assert_ptr_nonnull(file);
-    length[0] = (uint8_t)size;
-    ck_assert_uint_eq(fwrite(length, 1, sizeof(length), file), sizeof(length));
-    ck_assert_uint_eq(fwrite(head, 1, length[0], file), length[0]);
-    ck_assert_uint_eq(fwrite(data, 1, sizeof(data), file), sizeof(data));
-    ck_assert_int_eq(fclose(file), 0);
+    bytes[0] = (char)size;
+    fake_root_write_bytes(path, bytes, LENGTH + (size_t)size + DATA);
 }
 
-FIXTURE(enter, leave)
+FIXTURE(fake_root_enter, fake_root_leave)
 
 TEST(test_headers_of_all_files_and_the_config_are_read)
 {
@@ -63,12 +31,12 @@ TEST(test_headers_of_all_files_and_the_config_are_read)
     const json_t *tensors;
     write_tensor("a.safetensors", "one");
     write_tensor("b.safetensors", "two");
-    write_text("config.json", "{\"model_type\": \"llama\"}");
-    assert_ok(rf_checkpoint_headers_read(folder, &headers, &err), err);
+    fake_root_write("config.json", "{\"model_type\": \"llama\"}");
+    assert_ok(rf_checkpoint_headers_read(fake_root, &headers, &err), err);
     tensors = json_object_get(headers, "manifest");
     ck_assert_uint_eq(json_object_size(tensors), 2);
     ck_assert_str_eq(json_text_at(tensors, "two.file"), "b.safetensors");
-    ck_assert_str_eq(json_text_at(headers, "folder"), folder);
+    ck_assert_str_eq(json_text_at(headers, "folder"), fake_root);
     ck_assert_str_eq(json_text_at(headers, "config.model_type"), "llama");
 }
 
@@ -76,10 +44,10 @@ TEST(test_all_files_with_bad_headers_are_named)
 {
     struct rf_err err = {0};
     json_t *headers = NULL;
-    write_text("a.safetensors", "short");
+    fake_root_write("a.safetensors", "short");
     write_tensor("b.safetensors", "two");
-    write_text("c.safetensors", "a header of more bytes than there are");
-    ck_assert_int_eq(rf_checkpoint_headers_read(folder, &headers, &err),
+    fake_root_write("c.safetensors", "a header of more bytes than there are");
+    ck_assert_int_eq(rf_checkpoint_headers_read(fake_root, &headers, &err),
                      RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "a.safetensors") != NULL &&
                       strstr(err.text, "b.safetensors") == NULL &&
@@ -103,7 +71,7 @@ static json_t *digests_of_folder(void)
 {
     struct rf_err err = {0};
     json_t *headers = NULL, *digests;
-    assert_ok(rf_checkpoint_headers_read(folder, &headers, &err), err);
+    assert_ok(rf_checkpoint_headers_read(fake_root, &headers, &err), err);
     digests = rf_checkpoint_headers_digests(headers);
     json_decref(headers);
     return digests;
@@ -114,7 +82,7 @@ TEST(test_digests_of_headers_differ_only_for_the_file_that_does)
     json_auto_t *before, *after;
     write_tensor("a.safetensors", "one");
     write_tensor("b.safetensors", "two");
-    write_text("config.json", "{\"model_type\": \"llama\"}");
+    fake_root_write("config.json", "{\"model_type\": \"llama\"}");
     before = digests_of_folder();
     ck_assert_uint_eq(json_object_size(before), 3);
     write_tensor("b.safetensors", "six");
@@ -132,16 +100,16 @@ TEST(test_digests_of_equal_values_are_equal)
 {
     json_t *before, *after;
     write_tensor("a.safetensors", "one");
-    write_text("config.json", "{\"a\": [1e-6, 0.1], \"b\": {\"x\": true, "
-                              "\"y\": null}}");
+    fake_root_write("config.json", "{\"a\": [1e-6, 0.1], \"b\": {\"x\": true, "
+                                   "\"y\": null}}");
     before = digests_of_folder();
-    write_text("config.json", "{\"b\": {\"y\": null, \"x\": true}, "
-                              "\"a\": [0.000001, 1e-1]}");
+    fake_root_write("config.json", "{\"b\": {\"y\": null, \"x\": true}, "
+                                   "\"a\": [0.000001, 1e-1]}");
     after = digests_of_folder();
     ck_assert(json_equal(before, after));
     json_decref(after);
-    write_text("config.json", "{\"a\": [1e-6, 0.1], \"b\": {\"x\": false, "
-                              "\"y\": null}}");
+    fake_root_write("config.json", "{\"a\": [1e-6, 0.1], \"b\": {\"x\": false, "
+                                   "\"y\": null}}");
     after = digests_of_folder();
     ck_assert(!json_equal(before, after));
     json_decref(before);
@@ -168,9 +136,9 @@ LOOP_TEST(test_digests_of_different_values_differ, RF_ARRAY_SIZE(different))
 {
     json_auto_t *a, *b;
     write_tensor("a.safetensors", "one");
-    write_text("config.json", Q(different[_i].a));
+    fake_root_write("config.json", Q(different[_i].a));
     a = digests_of_folder();
-    write_text("config.json", Q(different[_i].b));
+    fake_root_write("config.json", Q(different[_i].b));
     b = digests_of_folder();
     ck_assert(!json_equal(a, b));
 }

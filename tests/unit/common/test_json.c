@@ -1,7 +1,6 @@
 /* Strict JSON: parsing, files, typed members with their error texts, storing.
  */
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,33 +9,17 @@
 #include "common/json.h"
 #include "common/json_syntax.h"
 #include "common/mem.h"
+#include "tests/lib/fake_root.h"
 #include "tests/unit/unit.h"
 
 static struct rf_err err;
 static json_t *doc;
-static char folder[64];
-
-static void setup(void)
-{
-    strcpy(folder, "/tmp/refit-test-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    ck_assert_int_eq(chdir(folder), 0);
-}
 
 static void teardown(void)
 {
     json_decref(doc);
     doc = NULL;
-    ck_assert_int_eq(chdir("/"), 0);
-    rmdir(folder);
-}
-
-static void write_file(const char *name, const void *data, size_t size)
-{
-    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(write(fd, data, size), (ssize_t)size);
-    close(fd);
+    fake_root_leave();
 }
 
 /* The root of a document given as text. */
@@ -59,7 +42,7 @@ static void expect_parse_error(const char *text, size_t size, const char *why)
     ck_assert_int_eq(strncmp(err.text, "f.json:", 7), 0);
 }
 
-FIXTURE(setup, teardown)
+FIXTURE(fake_root_enter, teardown)
 
 TEST(test_json_parse_errors_say_line_and_column)
 {
@@ -113,7 +96,7 @@ TEST(test_json_load_python_takes_its_numbers)
         "{\"a\": [0.0, Infinity, -Infinity], \"n\": NaN, "
         "\"Infinity\": \"NaN \\\" Infinity\"}";
     json_t *none = NULL;
-    write_file("python.json", text, strlen(text));
+    fake_root_write("python.json", text);
     ck_assert_int_eq(rf_json_load("python.json", 100, &none, &err),
                      RF_ERR_CONFIG);
     assert_ok(rf_json_load_python("python.json", 100, &doc, &err), err);
@@ -121,10 +104,10 @@ TEST(test_json_load_python_takes_its_numbers)
     ck_assert_double_eq(json_number_value(json_at(doc, "a[2]")), -1e308);
     ck_assert_str_eq(json_text_at(doc, "n"), "NaN");
     ck_assert_str_eq(json_text_at(doc, "Infinity"), "NaN \" Infinity");
-    write_file("python.json", "{\"a\": InfinityNaN}", 18);
+    fake_root_write("python.json", "{\"a\": InfinityNaN}");
     ck_assert_int_eq(rf_json_load_python("python.json", 100, &none, &err),
                      RF_ERR_CONFIG);
-    write_file("python.json", "[Infinity, true false]", 22);
+    fake_root_write("python.json", "[Infinity, true false]");
     ck_assert_int_eq(rf_json_load_python("python.json", 100, &none, &err),
                      RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "python.json:1:21:") != NULL, "%s",
@@ -134,7 +117,7 @@ TEST(test_json_load_python_takes_its_numbers)
 TEST(test_json_load_reads_regular_files_only)
 {
     json_t *none = NULL;
-    write_file("ok.json", "{\"a\": 1}", 8);
+    fake_root_write("ok.json", "{\"a\": 1}");
     assert_ok(rf_json_load("ok.json", 100, &doc, &err), err);
     ck_assert_int_eq(json_integer_at(doc, "a"), 1);
     ck_assert_int_eq(rf_json_load("ok.json", 7, &none, &err), RF_ERR_CONFIG);
@@ -148,13 +131,10 @@ TEST(test_json_load_reads_regular_files_only)
                      RF_ERR_CONFIG);
     ck_assert_int_eq(rf_json_load(".", 100, &none, &err), RF_ERR_CONFIG);
     ck_assert_str_eq(err.text, ".: is a folder, not a file");
-    write_file("empty.json", "", 0);
+    fake_root_write("empty.json", "");
     ck_assert_int_eq(rf_json_load("empty.json", 100, &none, &err),
                      RF_ERR_CONFIG);
     ck_assert_ptr_null(none);
-    unlink("ok.json");
-    unlink("pipe");
-    unlink("empty.json");
 }
 
 static size_t count_files(void)
@@ -171,14 +151,13 @@ static size_t count_files(void)
 TEST(test_json_store_replaces_whole_files)
 {
     struct rf_jnode root = parse("{\"z\": 1, \"a\": [0.1, \"é\"]}");
-    write_file("out.json", "old", 3);
+    fake_root_write("out.json", "old");
     assert_ok(rf_json_store(root.value, "out.json", &err), err);
     json_t *again = NULL;
     assert_ok(rf_json_load("out.json", 1000, &again, &err), err);
     ck_assert(json_equal(root.value, again));
     json_decref(again);
     ck_assert_uint_eq(count_files(), 1);
-    unlink("out.json");
 }
 
 TEST(test_json_store_leaves_nothing_behind_on_failure)
@@ -189,13 +168,12 @@ TEST(test_json_store_leaves_nothing_behind_on_failure)
     ck_assert_int_eq(mkdir("out.json", 0700), 0); /* rename cannot replace it */
     ck_assert_int_eq(rf_json_store(root.value, "out.json", &err), RF_ERR_IO);
     ck_assert_uint_eq(count_files(), 1);
-    rmdir("out.json");
 }
 
 TEST(test_json_store_does_not_follow_a_planted_link)
 {
     struct rf_jnode root = parse("{}");
-    write_file("victim", "precious", 8);
+    fake_root_write("victim", "precious");
     ck_assert_int_eq(symlink("victim", "out.json.tmp"), 0);
     /* Passed over, or refused where files cannot be made without a name. */
     enum rf_status status = rf_json_store(root.value, "out.json", &err);
@@ -203,9 +181,6 @@ TEST(test_json_store_does_not_follow_a_planted_link)
     struct stat info;
     ck_assert_int_eq(stat("victim", &info), 0);
     ck_assert_int_eq(info.st_size, 8);
-    unlink("out.json.tmp");
-    unlink("out.json");
-    unlink("victim");
 }
 
 TEST(test_json_paths_name_the_place)

@@ -15,25 +15,12 @@
 
 #include "common/mem.h"
 #include "common/store.h"
+#include "tests/lib/fake_root.h"
 #include "tests/unit/unit.h"
-
-static char folder[32];
-
-static void setup(void)
-{
-    snprintf(folder, sizeof(folder), "/tmp/refit-store-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-static void teardown(void)
-{
-    AUTO_FREE char *command = rf_xasprintf("rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
-}
 
 static int count_files(void)
 {
-    DIR *dir = opendir(folder);
+    DIR *dir = opendir(fake_root);
     int count = -2;
     while (readdir(dir) != NULL) {
         count++;
@@ -52,11 +39,11 @@ static void expect_content(const char *path, const char *content)
     ck_assert_str_eq(text, content);
 }
 
-FIXTURE(setup, teardown)
+FIXTURE(fake_root_make, fake_root_remove)
 
 TEST(test_store_makes_and_replaces)
 {
-    AUTO_FREE char *path = rf_xasprintf("%s/file", folder);
+    const char *path = fake_root_path("file");
     ck_assert_int_eq(rf_store(path, "one", 3, NULL), RF_OK);
     expect_content(path, "one");
     ck_assert_int_eq(rf_store(path, "two", 3, NULL), RF_OK);
@@ -66,8 +53,8 @@ TEST(test_store_makes_and_replaces)
 
 TEST(test_store_passes_over_what_a_killed_process_left)
 {
-    AUTO_FREE char *path = rf_xasprintf("%s/file", folder);
-    AUTO_FREE char *left = rf_xasprintf("%s.tmp", path);
+    const char *path = fake_root_path("file");
+    const char *left = fake_root_path("file.tmp");
     ck_assert_int_eq(rf_store(path, "one", 3, NULL), RF_OK);
     ck_assert_int_eq(rf_store(left, "junk", 4, NULL), RF_OK);
     ck_assert_int_eq(rf_store(path, "two", 3, NULL), RF_OK);
@@ -78,29 +65,24 @@ TEST(test_store_passes_over_what_a_killed_process_left)
 TEST(test_store_failure_leaves_nothing)
 {
     struct rf_err err = {0};
-    char *path = rf_xasprintf("%s/absent/file", folder);
-    assert_fails(rf_store(path, "x", 1, &err), RF_ERR_IO, err, "absent/file");
-    free(path);
-    path = rf_xasprintf("%s/taken", folder);
-    ck_assert_int_eq(mkdir(path, 0700), 0);
-    ck_assert_int_eq(rf_store(path, "x", 1, &err), RF_ERR_IO);
+    const char *taken = fake_root_path("taken");
+    assert_fails(rf_store(fake_root_path("absent/file"), "x", 1, &err),
+                 RF_ERR_IO, err, "absent/file");
+    ck_assert_int_eq(mkdir(taken, 0700), 0);
+    ck_assert_int_eq(rf_store(taken, "x", 1, &err), RF_ERR_IO);
     ck_assert_int_eq(count_files(), 1);
-    free(path);
 }
 
 TEST(test_store_check_says_what_a_store_would)
 {
     struct rf_err err = {0};
-    char *path = rf_xasprintf("%s/absent/file", folder);
-    assert_fails(rf_store_check(path, &err), RF_ERR_IO, err, "absent/file");
-    free(path);
-    ck_assert_int_eq(rf_store_check(folder, &err), RF_ERR_IO);
+    assert_fails(rf_store_check(fake_root_path("absent/file"), &err), RF_ERR_IO,
+                 err, "absent/file");
+    ck_assert_int_eq(rf_store_check(fake_root, &err), RF_ERR_IO);
     assert_ok(rf_store_check("-", &err), err);
     assert_ok(rf_store_check("/dev/full", &err), err);
-    path = rf_xasprintf("%s/file", folder);
-    assert_ok(rf_store_check(path, &err), err);
+    assert_ok(rf_store_check(fake_root_path("file"), &err), err);
     ck_assert_int_eq(count_files(), 0);
-    free(path);
 }
 
 /* In a process of its own with nothing in /proc; NO_NAMESPACE where that cannot
@@ -127,7 +109,7 @@ static int store_without_proc(const char *path)
 
 TEST(test_store_needs_no_proc)
 {
-    AUTO_FREE char *path = rf_xasprintf("%s/file", folder);
+    const char *path = fake_root_path("file");
     int code = store_without_proc(path);
     if (code != NO_NAMESPACE) {
         ck_assert_int_eq(code, 0);
@@ -144,9 +126,9 @@ static bool is_type(const char *path, mode_t type)
 
 LOOP_TEST(test_store_replaces_what_a_link_points_to, 2)
 {
-    AUTO_FREE char *target = rf_xasprintf("%s/target", folder);
-    AUTO_FREE char *middle = rf_xasprintf("%s/middle", folder);
-    AUTO_FREE char *link = rf_xasprintf("%s/link", folder);
+    const char *target = fake_root_path("target");
+    const char *middle = fake_root_path("middle");
+    const char *link = fake_root_path("link");
     ck_assert_int_eq(symlink(_i == 0 ? target : "target", middle), 0);
     ck_assert_int_eq(symlink("middle", link), 0);
     ck_assert_int_eq(rf_store(link, "one", 3, NULL), RF_OK); /* was dangling */
@@ -161,9 +143,9 @@ LOOP_TEST(test_store_replaces_what_a_link_points_to, 2)
 /* Also one with the name that a file has for a moment. */
 TEST(test_an_own_file_takes_the_place_of_a_link)
 {
-    AUTO_FREE char *victim = rf_xasprintf("%s/victim", folder);
-    AUTO_FREE char *path = rf_xasprintf("%s/file", folder);
-    AUTO_FREE char *temporary = rf_xasprintf("%s.tmp", path);
+    const char *victim = fake_root_path("victim");
+    const char *path = fake_root_path("file");
+    const char *temporary = fake_root_path("file.tmp");
     ck_assert_int_eq(rf_store(victim, "victim", 6, NULL), RF_OK);
     ck_assert_int_eq(symlink("victim", path), 0);
     ck_assert_int_eq(symlink("victim", temporary), 0);
@@ -177,10 +159,10 @@ TEST(test_an_own_file_takes_the_place_of_a_link)
 TEST(test_own_folders_are_made_and_are_no_links)
 {
     struct rf_err err = {0};
-    AUTO_FREE char *victim = rf_xasprintf("%s/victim", folder);
-    AUTO_FREE char *path = rf_xasprintf("%s/one/two/file", folder);
-    AUTO_FREE char *link = rf_xasprintf("%s/link", folder);
-    AUTO_FREE char *through = rf_xasprintf("%s/link/file", folder);
+    const char *victim = fake_root_path("victim");
+    const char *path = fake_root_path("one/two/file");
+    const char *link = fake_root_path("link");
+    const char *through = fake_root_path("link/file");
     ck_assert_int_eq(rf_store_own(path, 1, "own", 3, &err), RF_ERR_IO);
     ck_assert_int_eq(count_files(), 0);
     ck_assert_int_eq(rf_store_own(path, 2, "own", 3, NULL), RF_OK);
@@ -195,7 +177,7 @@ TEST(test_own_folders_are_made_and_are_no_links)
 TEST(test_store_refuses_a_circle_of_links)
 {
     struct rf_err err = {0};
-    AUTO_FREE char *path = rf_xasprintf("%s/link", folder);
+    const char *path = fake_root_path("link");
     ck_assert_int_eq(symlink("link", path), 0);
     assert_fails(rf_store(path, "x", 1, &err), RF_ERR_IO, err, strerror(ELOOP));
     ck_assert(is_type(path, S_IFLNK));
@@ -203,7 +185,8 @@ TEST(test_store_refuses_a_circle_of_links)
 
 TEST(test_store_writes_through_a_fifo)
 {
-    char *path = rf_xasprintf("%s/fifo", folder), text[8] = "";
+    const char *path = fake_root_path("fifo");
+    char text[8] = "";
     int reader;
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     reader = open(path, O_RDONLY | O_NONBLOCK);
@@ -214,12 +197,12 @@ TEST(test_store_writes_through_a_fifo)
     ck_assert(is_type(path, S_IFIFO));
     ck_assert_int_eq(count_files(), 1);
     close(reader);
-    free(path);
 }
 
 TEST(test_store_waits_for_the_reader_of_a_fifo)
 {
-    char *path = rf_xasprintf("%s/fifo", folder), text[8] = "";
+    const char *path = fake_root_path("fifo");
+    char text[8] = "";
     int reader, status;
     pid_t child;
     ck_assert_int_eq(mkfifo(path, 0600), 0);
@@ -233,13 +216,12 @@ TEST(test_store_waits_for_the_reader_of_a_fifo)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     close(reader);
-    free(path);
 }
 
 TEST(test_store_reports_a_device_that_is_full)
 {
     struct rf_err err = {0};
-    AUTO_FREE char *path = rf_xasprintf("%s/full", folder);
+    const char *path = fake_root_path("full");
     /* One of our own, where that can be: root could lose that of the machine.
      */
     mode_t type = mknod(path, S_IFCHR | 0600, makedev(1, 7)) == 0 ? S_IFCHR
@@ -252,20 +234,19 @@ TEST(test_store_reports_a_device_that_is_full)
 
 /* A name of standard output: the usual one, one as /dev/stdout is, which root
  * could lose to a test that fails, and one in a folder of /proc. */
-static char *output_name(int which)
+static const char *output_name(int which)
 {
-    char *name;
+    const char *name = fake_root_path("stdout");
     if (which != 1) {
-        return rf_xstrdup(which == 0 ? "-" : "/proc/self/fd/1");
+        return which == 0 ? "-" : "/proc/self/fd/1";
     }
-    name = rf_xasprintf("%s/stdout", folder);
     ck_assert_int_eq(symlink("/proc/self/fd/1", name), 0);
     return name;
 }
 
 LOOP_TEST(test_store_reports_a_reader_that_has_gone, 3)
 {
-    AUTO_FREE char *name = output_name(_i);
+    const char *name = output_name(_i);
     struct rf_err err = {0};
     int ends[2], out = dup(STDOUT_FILENO);
     enum rf_status status;
@@ -283,8 +264,8 @@ LOOP_TEST(test_store_reports_a_reader_that_has_gone, 3)
 /* Also where standard output is a file that a shell has opened to append. */
 LOOP_TEST(test_store_goes_to_standard_output, 3)
 {
-    AUTO_FREE char *path = rf_xasprintf("%s/output", folder);
-    AUTO_FREE char *name = output_name(_i);
+    const char *path = fake_root_path("output");
+    const char *name = output_name(_i);
     int out = dup(STDOUT_FILENO), file;
     enum rf_status status;
     ck_assert_int_eq(rf_store(path, "before ", 7, NULL), RF_OK);

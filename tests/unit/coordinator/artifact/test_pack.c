@@ -1,27 +1,11 @@
 /* Folders that appear whole or not at all. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "common/mem.h"
 #include "coordinator/artifact/pack.h"
+#include "tests/lib/fake_root.h"
 #include "tests/unit/unit.h"
 
 AUTO_POINTER(rf_pack, rf_pack_close)
-
-static void setup(void)
-{
-    char folder[] = "/tmp/refit-pack-XXXXXX";
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    ck_assert_int_eq(chdir(folder), 0);
-}
-
-static void teardown(void)
-{
-    ck_assert_int_eq(system("rm -rf \"$PWD\""), 0);
-}
 
 /* Whether the shell command succeeds here. */
 static bool holds(const char *command)
@@ -29,7 +13,7 @@ static bool holds(const char *command)
     return system(command) == 0;
 }
 
-FIXTURE(setup, teardown)
+FIXTURE(fake_root_enter, fake_root_leave)
 
 TEST(test_pack_has_its_files_and_their_sums)
 {

@@ -4,8 +4,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/bytes.h"
 #include "common/log.h"
@@ -13,9 +11,9 @@
 #include "coordinator/cluster/cluster.h"
 #include "tests/lib/callers.h"
 #include "tests/lib/configured.h"
+#include "tests/lib/fake_root.h"
 #include "tests/unit/unit.h"
 
-static char folder[64];
 static struct rf_config *config;
 static struct rf_model *model;
 static struct rf_cluster *cluster;
@@ -87,9 +85,8 @@ static void take_line(enum rf_log_level level, const char *line, void *data)
 static void setup(void)
 {
     ends_setup();
-    strcpy(folder, "/tmp/refit-listen-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    setenv("XDG_CACHE_HOME", folder, 1);
+    fake_root_make();
+    setenv("XDG_CACHE_HOME", fake_root, 1);
     rf_log_set_sink(take_line, NULL);
 }
 
@@ -100,7 +97,6 @@ static bool is_stopped(void)
 
 static void teardown(void)
 {
-    AUTO_FREE char *clean = rf_xasprintf("rm -rf %s", folder);
     rf_cluster_stop(cluster, true);
     ends_run_until(is_stopped);
     rf_cluster_destroy(cluster);
@@ -108,7 +104,7 @@ static void teardown(void)
     rf_model_destroy(model);
     rf_config_destroy(config);
     rf_log_set_sink(NULL, NULL);
-    ck_assert_int_eq(system(clean), 0);
+    fake_root_remove();
 }
 
 static void launch(const char *method, const char *worker)
@@ -160,9 +156,8 @@ static void launch_by_hand(void)
 /* What a program in the agent's place has put into a file. */
 static json_t *boot_message(void)
 {
-    AUTO_FREE char *path = rf_xasprintf("%s/boot", folder);
     static char text[65536];
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(fake_root_path("boot"), "r");
     size_t size = 0;
     if (file != NULL) {
         size = fread(text, 1, sizeof(text), file);
@@ -180,18 +175,20 @@ static bool boot_came(void)
     return boot != NULL;
 }
 
+/* A shell script in the agent's place. */
+static void launch_script(const char *script)
+{
+    fake_root_write("worker", script);
+    fake_root_run("chmod 700 worker");
+    launch("local", fake_root_path("worker"));
+}
+
 /* Launcher local: what BOOT says. */
 static void launch_locally(void)
 {
-    AUTO_FREE char *path = rf_xasprintf("%s/worker", folder);
-    FILE *file = fopen(path, "w");
     json_auto_t *boot;
     const char *psk, *identity;
-    ck_assert_ptr_nonnull(file);
-    fprintf(file, "#!/bin/sh\nexec cat >%s/boot\n", folder);
-    fclose(file);
-    ck_assert_int_eq(chmod(path, 0700), 0);
-    launch("local", path);
+    launch_script("#!/bin/sh\nexec cat >\"${0%/*}/boot\"\n");
     ends_run_until(boot_came);
     boot = boot_message();
     ck_assert_int_eq(json_unpack(boot, "{s:s, s:s, s:[{s:i}]}", "psk", &psk,
@@ -296,13 +293,9 @@ LOOP_TEST(test_cluster_a_worker_that_a_shell_ran_is_no_program, 3)
     static const char *const says[] = {"$0: line 1: x: command not found",
                                        "$0: 1: x: not found",
                                        "sh: 1: $0: not found"};
-    AUTO_FREE char *path = rf_xasprintf("%s/worker", folder);
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    fprintf(file, "#!/bin/sh\necho \"%s\" >&2\nexit 127\n", says[_i]);
-    fclose(file);
-    ck_assert_int_eq(chmod(path, 0700), 0);
-    launch("local", path);
+    AUTO_FREE char *script =
+        rf_xasprintf("#!/bin/sh\necho \"%s\" >&2\nexit 127\n", says[_i]);
+    launch_script(script);
     ends_run_until(is_lost);
     assert_says(lost_why, _i < 2 ? "is not a program" : "was not found");
 }

@@ -1,12 +1,11 @@
 /* Files stored beside a loop. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/mem.h"
 #include "coordinator/commands/store_thread.h"
+#include "tests/lib/fake_root.h"
 #include "tests/unit/unit.h"
 
 static struct told {
@@ -53,31 +52,24 @@ static void check_line(const char *path, const char *expected)
     fclose(file);
 }
 
+FIXTURE(fake_root_make, fake_root_remove)
+
 TEST(test_storing_keeps_the_loop_alive_until_the_file_is_there)
 {
-    char folder[] = "/tmp/refit-storing-XXXXXX";
-    AUTO_FREE char *path;
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    path = rf_xasprintf("%s/file", folder);
+    const char *path = fake_root_path("file");
     ck_assert_int_eq(store(path, true, 0), RF_OK);
     check_line(path, "text");
-    unlink(path);
-    rmdir(folder);
 }
 
 TEST(test_storing_makes_the_text_of_a_record)
 {
-    char folder[] = "/tmp/refit-storing-XXXXXX", path[64];
+    const char *path = fake_root_path("file");
     json_auto_t *record = json_pack("[]");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/file", folder);
     ck_assert_int_eq(start(&(struct rf_store_thread_file){
                          .path = rf_xstrdup(path), .record = record}),
                      RF_OK);
     check_line(path, "[]\n");
     ck_assert_uint_eq(record->refcount, 1); /* not taken */
-    unlink(path);
-    rmdir(folder);
 }
 
 TEST(test_storing_tells_why_a_file_cannot_be_stored)
@@ -88,31 +80,22 @@ TEST(test_storing_tells_why_a_file_cannot_be_stored)
 
 TEST(test_storing_makes_only_the_folders_it_is_told_to_make)
 {
-    char folder[] = "/tmp/refit-storing-XXXXXX", path[64];
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/a/b/file", folder);
+    const char *path = fake_root_path("a/b/file");
     ck_assert_int_eq(store(path, true, 1), RF_ERR_IO);
     assert_says(seen.why.text, "No such file");
     for (int i = 0; i < 2; i++) { /* missing, then there */
         ck_assert_int_eq(store(path, true, 2), RF_OK);
         ck_assert_int_eq(access(path, R_OK), 0);
     }
-    unlink(path);
-    *strrchr(path, '/') = '\0';
-    rmdir(path);
-    *strrchr(path, '/') = '\0';
-    ck_assert_int_eq(rmdir(path), 0);
-    rmdir(folder);
+    fake_root_run("rm a/b/file && rmdir a/b a"); /* nothing else is there */
 }
 
 /* Whose is the link that has the file's name? */
 TEST(test_storing_replaces_own_links_and_follows_others)
 {
-    char folder[] = "/tmp/refit-storing-XXXXXX", link[64], target[64];
+    const char *link = fake_root_path("link"),
+               *target = fake_root_path("target");
     struct stat file;
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(link, sizeof(link), "%s/link", folder);
-    snprintf(target, sizeof(target), "%s/target", folder);
     ck_assert_int_eq(symlink("target", link), 0);
     ck_assert_int_eq(store(link, false, 0), RF_OK);
     ck_assert_int_eq(lstat(link, &file), 0);
@@ -123,6 +106,4 @@ TEST(test_storing_replaces_own_links_and_follows_others)
     ck_assert_int_eq(lstat(link, &file), 0);
     ck_assert(S_ISREG(file.st_mode));
     ck_assert_int_eq(access(target, F_OK), -1);
-    unlink(link);
-    rmdir(folder);
 }

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/mem.h"
 #include "coordinator/config/config.h"
 #include "coordinator/config/paths.h"
 #include "planner/model/model.h"
+#include "tests/lib/fake_root.h"
 #include "tests/lib/quoted.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
@@ -413,36 +413,14 @@ TEST(test_config_knows_a_model_file)
 
 /* --- files ---------------------------------------------------------------- */
 
-static char folder[] = "/tmp/refit-config-XXXXXX";
-
-static void make_folder(void)
-{
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-static void remove_folder(void)
-{
-    AUTO_FREE char *command = rf_xasprintf("rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static void write_file(const char *name, const void *data, size_t size)
-{
-    AUTO_FREE char *path = rf_xasprintf("%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(data, 1, size, file), size);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 static void write_text(const char *name, const char *text)
 {
-    write_file(name, Q(text), strlen(text));
+    fake_root_write(name, Q(text));
 }
 
 static enum rf_status load(struct rf_config **out, struct rf_err *err)
 {
-    AUTO_FREE char *path = rf_xasprintf("%s/cluster.json", folder);
+    const char *path = fake_root_path("cluster.json");
     json_t *document = NULL;
     enum rf_status status = rf_config_read(path, NULL, &document, err);
     RF_THEN(status, rf_config_from_json(document, path, true, out, err));
@@ -483,7 +461,7 @@ TEST(test_config_limits_the_environment)
 }
 
 CASE("files")
-FIXTURE(make_folder, remove_folder)
+FIXTURE(fake_root_make, fake_root_remove)
 
 TEST(test_config_inlines_the_model_file)
 {
@@ -514,7 +492,7 @@ static void write_safetensors(const char *name, uint64_t announced)
         bytes[i] = (uint8_t)(size >> (8 * i));
     }
     memcpy(bytes + 8, Q(header), sizeof(header) - 1);
-    write_file(name, bytes, sizeof(bytes));
+    fake_root_write_bytes(name, bytes, sizeof(bytes));
 }
 
 #define CHECKPOINT                                                             \
@@ -533,7 +511,7 @@ TEST(test_config_reads_the_headers_of_a_checkpoint)
         json_object_get(json_object_get(config->model, "manifest"), "a.weight");
     ck_assert_str_eq(json_text_at(tensor, "file"), "model.safetensors");
     ck_assert_ptr_null(json_object_get(config->model, "checkpoint"));
-    ck_assert_str_eq(json_text_at(config->model, "folder"), folder);
+    ck_assert_str_eq(json_text_at(config->model, "folder"), fake_root);
 }
 
 TEST(test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes)
@@ -541,12 +519,11 @@ TEST(test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes)
     AUTO(rf_config) *config = NULL;
     struct rf_err err = {0};
     json_auto_t *headers = json_pack("{s:{}, s:s}", "manifest", "folder", "/x");
-    AUTO_FREE char *path = rf_xasprintf("%s/absent", folder);
     write_text("cluster.json",
                "{" NODES ", 'model': {'checkpoint': 'absent'}, 'scenarios': "
                "[{'name': 's', 'train': {}, 'infer': {}}]}");
     assert_ok(load(&config, &err), err);
-    ck_assert_str_eq(rf_config_checkpoint(config), path);
+    ck_assert_str_eq(rf_config_checkpoint(config), fake_root_path("absent"));
     ck_assert_str_eq(json_text_at(config->model, "name"), "absent");
     rf_config_add_headers(config, headers);
     ck_assert_ptr_null(rf_config_checkpoint(config));
@@ -576,7 +553,7 @@ TEST(test_config_refuses_files_that_are_none)
 {
     json_t *document = NULL;
     struct rf_err err = {0};
-    ck_assert_int_eq(rf_config_read(folder, NULL, &document, &err),
+    ck_assert_int_eq(rf_config_read(fake_root, NULL, &document, &err),
                      RF_ERR_CONFIG);
     ck_assert_int_eq(rf_config_read("/dev/zero", NULL, &document, &err),
                      RF_ERR_CONFIG);

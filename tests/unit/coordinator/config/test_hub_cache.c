@@ -1,11 +1,9 @@
 /* Models of the Hub: names, the cache's place, and which snapshot is taken. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "common/mem.h"
 #include "coordinator/config/hub_cache.h"
+#include "tests/lib/fake_root.h"
 #include "tests/lib/places.h"
 #include "tests/unit/unit.h"
 
@@ -50,16 +48,8 @@ TEST(test_the_cache_is_where_the_environment_says)
 /* A file of a cache. */
 static void add(const char *path, const char *text)
 {
-    AUTO_FREE char *command = rf_xasprintf(
-        "mkdir -p \"$(dirname %s)\" && printf %%s '%s' >%s", path, text, path);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static void set_age(const char *path, int days)
-{
-    AUTO_FREE char *command =
-        rf_xasprintf("touch -d '%d days ago' %s", days, path);
-    ck_assert_int_eq(system(command), 0);
+    fake_root_run("mkdir -p \"$(dirname %s)\"", path);
+    fake_root_write(path, text);
 }
 
 static void check_found(const char *revision, const char *pattern,
@@ -74,17 +64,16 @@ static void check_found(const char *revision, const char *pattern,
     ck_assert_str_eq(strrchr(folder, '/') + 1, commit);
 }
 
+FIXTURE(fake_root_make, fake_root_remove)
+
 TEST(test_main_goes_before_the_newest_snapshot)
 {
-    char folder[] = "/tmp/hub-XXXXXX";
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    ck_assert_int_eq(chdir(folder), 0);
-    setenv("HF_HUB_CACHE", folder, 1);
+    setenv("HF_HUB_CACHE", fake_root, 1);
     check_found(NULL, "config.json", NULL);
     add("models--o--n/snapshots/aaa/config.json", "{}");
     add("models--o--n/snapshots/bbb/config.json", "{}");
     add("models--o--n/snapshots/bbb/model.safetensors", "");
-    set_age("models--o--n/snapshots/bbb", 2);
+    fake_root_run("touch -d '2 days ago' models--o--n/snapshots/bbb");
     check_found(NULL, "config.json", "aaa");
     check_found(NULL, "*.safetensors", "bbb");
     add("models--o--n/refs/main", "bbb\n");
@@ -94,7 +83,4 @@ TEST(test_main_goes_before_the_newest_snapshot)
     check_found("v1", "config.json", NULL);
     add("models--o--n/refs/v1", "aaa");
     check_found("v1", "config.json", "aaa");
-    ck_assert_int_eq(chdir("/"), 0);
-    AUTO_FREE char *command = rf_xasprintf("rm -r %s", folder);
-    ck_assert_int_eq(system(command), 0);
 }

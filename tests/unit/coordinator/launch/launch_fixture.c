@@ -1,7 +1,6 @@
 /* See launch_fixture.h. */
 #include "tests/unit/coordinator/launch/launch_fixture.h"
 
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,6 @@
 #include "tests/lib/asserts.h"
 
 uv_loop_t launch_loop;
-char launch_folder[64];
 
 /* What is shown says something: nothing is missing behind a colon. */
 static void expect_whole(const char *text)
@@ -240,15 +238,8 @@ void await_note(struct seen *seen, const char *text, unsigned limit_s)
 
 const char *launch_file(const char *name, const char *text, mode_t mode)
 {
-    static char paths[4][128];
-    static unsigned turn;
-    char *path = paths[turn++ % 4];
-    FILE *file;
-    snprintf(path, sizeof(paths[0]), "%s/%s", launch_folder, name);
-    file = fopen(path, "we");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
+    const char *path = fake_root_path(name);
+    fake_root_write(name, text);
     ck_assert_int_eq(chmod(path, mode), 0);
     return path;
 }
@@ -285,22 +276,12 @@ void launch_setup(void)
 {
     signal(SIGPIPE, SIG_IGN);
     ck_assert_int_eq(uv_loop_init(&launch_loop), 0);
-    strcpy(launch_folder, "/tmp/refit-launch-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(launch_folder));
-}
-
-static int remove_one(const char *path, const struct stat *info, int kind,
-                      struct FTW *place)
-{
-    (void)info;
-    (void)kind;
-    (void)place;
-    return remove(path);
+    fake_root_make();
 }
 
 void launch_teardown(void)
 {
     uv_run(&launch_loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&launch_loop), 0); /* no handle is left */
-    nftw(launch_folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    fake_root_remove();
 }

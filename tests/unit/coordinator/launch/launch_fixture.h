@@ -1,4 +1,5 @@
-/* A loop and records of what launches report, shared by the launcher suites. */
+/* A loop, a private folder and records of what launches report, shared by the
+ * launcher suites. */
 #ifndef RF_TESTS_LAUNCH_FIXTURE_H
 #define RF_TESTS_LAUNCH_FIXTURE_H
 
@@ -6,6 +7,7 @@
 #include <sys/types.h>
 
 #include "coordinator/launch/launch.h"
+#include "tests/lib/fake_root.h"
 
 /* One launch and all that it reported. */
 struct seen {
@@ -24,7 +26,6 @@ struct seen {
 };
 
 extern uv_loop_t launch_loop;
-extern char launch_folder[64]; /* private, empty at the start of a test */
 
 void launch_setup(void);
 void launch_teardown(void);
@@ -41,8 +42,8 @@ void await_end(struct seen *seen, unsigned n, unsigned limit_s);
 void await_output(struct seen *seen, const char *text, unsigned limit_s);
 void await_note(struct seen *seen, const char *text, unsigned limit_s);
 
-/* Writes a file of the private folder; returns its path (a static buffer each
- * of the last four calls). */
+/* Writes a file of the private folder; returns its path, kept until the process
+ * ends. */
 const char *launch_file(const char *name, const char *text, mode_t mode);
 
 /* Whether a process with this id is there and not a zombie. */

@@ -46,11 +46,11 @@ static struct rf_launch_order order_of(int i)
 static void start_both(const char *script)
 {
     char path[512];
-    snprintf(path, sizeof(path), "%s:/usr/bin:/bin", launch_folder);
+    snprintf(path, sizeof(path), "%s:/usr/bin:/bin", fake_root);
     if (script != NULL) {
         launch_file("srun", script, 0700);
     }
-    setenv("PATH", script != NULL ? path : launch_folder, 1);
+    setenv("PATH", script != NULL ? path : fake_root, 1);
     for (int i = 0; i < 2; i++) {
         struct rf_launch_order order = order_of(i);
         seen_start(&seen[i], &order);

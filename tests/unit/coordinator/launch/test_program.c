@@ -81,5 +81,5 @@ TEST(test_program_that_cannot_be_judged_passes)
     assert_ok(rf_program_check(launch_file("x", "#!/bin/sh\n", 0700), &err),
               err);
     assert_ok(rf_program_check("/nonexistent/program", &err), err);
-    assert_ok(rf_program_check(launch_folder, &err), err);
+    assert_ok(rf_program_check(fake_root, &err), err);
 }

@@ -1,49 +1,25 @@
 /* Reading result folders back: which run a result belongs to. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/records/result_files.h"
+#include "tests/lib/fake_root.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
 AUTO_STRUCT(rf_result_set, rf_result_set_free)
 
-static char top[64];
-
-static void setup(void)
-{
-    snprintf(top, sizeof(top), "/tmp/refit-files-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(top));
-}
-
-static void teardown(void)
-{
-    AUTO_FREE char *command = rf_xasprintf("rm -rf '%s'", top);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static void make_folder(const char *folder)
-{
-    AUTO_FREE char *path = rf_xasprintf("%s/%s", top, folder);
-    ck_assert_int_eq(mkdir(path, 0777), 0);
-}
-
 static void write_file(const char *folder, const char *name, const char *text)
 {
-    AUTO_FREE char *path = rf_xasprintf("%s/%s/%s", top, folder, name);
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    fputs(Q(text), file);
-    fclose(file);
+    AUTO_FREE char *path = rf_xasprintf("%s/%s", folder, name);
+    fake_root_write(path, Q(text));
 }
 
 static void make_run(const char *folder)
 {
-    make_folder(folder);
+    fake_root_run("mkdir -p %s", folder);
     write_file(folder, "run.json", "{}");
     write_file(folder, "read.json",
                "{'schema_version': 1, 'name': 'read', 'summary': {}}");
@@ -54,11 +30,10 @@ static void make_run(const char *folder)
 static void add(struct rf_result_set *set, const char *folder)
 {
     struct rf_err err = {0};
-    AUTO_FREE char *path = rf_xasprintf("%s/%s", top, folder);
-    assert_ok(rf_result_set_add(set, path, &err), err);
+    assert_ok(rf_result_set_add(set, fake_root_path(folder), &err), err);
 }
 
-FIXTURE(setup, teardown)
+FIXTURE(fake_root_make, fake_root_remove)
 
 TEST(test_result_files_of_one_folder_are_one_run)
 {
@@ -105,8 +80,6 @@ LOOP_TEST(test_result_files_name_the_run_of_each, 2)
 TEST(test_result_files_tell_folders_of_one_name_apart)
 {
     AUTO(rf_result_set) set = {0};
-    make_folder("a");
-    make_folder("b");
     make_run("a/same");
     make_run("b/same");
     add(&set, "a/same");
@@ -132,7 +105,6 @@ TEST(test_result_files_may_be_named_themselves)
 {
     AUTO(rf_result_set) set = {0};
     struct rf_err err = {0};
-    AUTO_FREE char *index = rf_xasprintf("%s/first/run.json", top);
     make_run("first");
     add(&set, "first/split.json");
     add(&set, "first/split.json");
@@ -140,15 +112,17 @@ TEST(test_result_files_may_be_named_themselves)
     ck_assert_uint_eq(set.n_repeated, 1);
     ck_assert_str_eq(set.files[0].name, "split");
     ck_assert_str_eq(set.files[0].run, "first");
-    assert_fails(rf_result_set_add(&set, index, &err), RF_ERR_CONFIG, err,
-                 "first/run.json: not a record of a scenario");
+    assert_fails(
+        rf_result_set_add(&set, fake_root_path("first/run.json"), &err),
+        RF_ERR_CONFIG, err, "first/run.json: not a record of a scenario");
 }
 
 TEST(test_result_files_of_an_empty_folder_are_an_error)
 {
     struct rf_result_set set = {0};
     struct rf_err err = {0};
-    assert_fails(rf_result_set_add(&set, top, &err), RF_ERR_CONFIG, err, top);
+    assert_fails(rf_result_set_add(&set, fake_root, &err), RF_ERR_CONFIG, err,
+                 fake_root);
 }
 
 /* Files that are no record of a scenario, and what is said of them. */
@@ -212,10 +186,9 @@ TEST(test_result_files_take_a_folder_with_nothing_but_bad_ones)
 {
     AUTO(rf_result_set) set = {0};
     struct lines said = {.text = ""};
-    make_folder("first");
+    fake_root_run("mkdir -p first/folder.json");
     write_file("first", "run.json", "{'scen");
     write_file("first", "bad.json", "{");
-    make_folder("first/folder.json");
     rf_log_set_sink(take_line, &said);
     add(&set, "first");
     rf_log_set_sink(NULL, NULL);

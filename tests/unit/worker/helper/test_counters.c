@@ -15,8 +15,6 @@ static char eth0[] = "eth0", ib1[] = "mlx5_1/1", rdma0[] = "mlx5_0/1",
 static const struct rf_msg_interface interfaces[] = {{eth0, kind, 1000, rdma0},
                                                      {ib1, kind, 1000, ib1}};
 
-static const char *root;
-
 /* Values of the counters: each is `n` times another small number. */
 static void count(int n)
 {
@@ -34,7 +32,7 @@ static void count(int n)
 
 static void setup(void)
 {
-    root = fake_root_make();
+    fake_root_make();
     fake_root_run(
         "mkdir -p proc/net sys/class/infiniband/mlx5_0/ports/1/counters "
         "sys/class/infiniband/mlx5_1/ports/1/counters");
@@ -42,7 +40,7 @@ static void setup(void)
 
 static void read_all(struct rf_msg_network *out)
 {
-    rf_counters_read(root, interfaces, RF_ARRAY_SIZE(interfaces), out);
+    rf_counters_read(fake_root, interfaces, RF_ARRAY_SIZE(interfaces), out);
 }
 
 FIXTURE(setup, fake_root_remove)
@@ -74,7 +72,7 @@ TEST(test_counters_are_found_by_clean_names)
     char name[] = "eth?";
     const struct rf_msg_interface odd = {name, kind, 1000, NULL};
     fake_root_run("printf 'eth\\377: 5 1\\n' >proc/net/dev");
-    rf_counters_read(root, &odd, 1, &now);
+    rf_counters_read(fake_root, &odd, 1, &now);
     ck_assert_uint_eq(now.interfaces[0].received_bytes, 5);
 }
 

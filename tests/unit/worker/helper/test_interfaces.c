@@ -6,12 +6,11 @@
 #include "tests/unit/unit.h"
 #include "worker/helper/interfaces.h"
 
-static const char *root;
 static struct rf_msg_hello hello;
 
 static void setup(void)
 {
-    root = fake_root_make();
+    fake_root_make();
     fake_root_run(
         "mkdir -p proc/net sys/class/net sys/class/infiniband; printf "
         "'Inter-|   Receive |  Transmit\\n face |bytes    packets\\n' "
@@ -50,7 +49,7 @@ static void adapter(const char *name, const char *state, const char *interfaces)
 static const char *found(void)
 {
     static char out[600];
-    rf_interfaces_find(root, &hello);
+    rf_interfaces_find(fake_root, &hello);
     out[0] = '\0';
     for (size_t i = 0; i < hello.n_interfaces; i++) {
         const struct rf_msg_interface *of = &hello.interfaces[i];
@@ -163,7 +162,7 @@ TEST(test_interfaces_beyond_a_message_are_left_out)
     fake_root_run("seq -f '%%.0f: 1 2' %d >>proc/net/dev",
                   RF_MSG_INTERFACES_MAX + 1);
     adapter("mlx5_0", "ACTIVE", "");
-    rf_interfaces_find(root, &hello);
+    rf_interfaces_find(fake_root, &hello);
     ck_assert_uint_eq(hello.n_interfaces, RF_MSG_INTERFACES_MAX);
 }
 

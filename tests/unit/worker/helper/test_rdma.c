@@ -6,19 +6,12 @@
 #include "tests/unit/unit.h"
 #include "worker/helper/rdma.h"
 
-static const char *root;
-
-static void setup(void)
-{
-    root = fake_root_make();
-}
-
-FIXTURE(setup, fake_root_remove)
+FIXTURE(fake_root_make, fake_root_remove)
 
 TEST(test_machine_without_adapters_has_nothing)
 {
     struct rf_msg_rdma found = {.verbs = true, .peermem = true};
-    rf_rdma_find(root, &found);
+    rf_rdma_find(fake_root, &found);
     ck_assert_uint_eq(found.adapters, 0);
     ck_assert(!found.verbs && !found.peermem);
 }
@@ -29,7 +22,7 @@ TEST(test_adapters_without_device_files_have_no_verbs)
     struct rf_msg_rdma found;
     fake_root_run(
         "mkdir -p sys/class/infiniband/mlx5_0 sys/class/infiniband/mlx5_1");
-    rf_rdma_find(root, &found);
+    rf_rdma_find(fake_root, &found);
     ck_assert_uint_eq(found.adapters, 2);
     ck_assert(!found.verbs && !found.peermem);
 }
@@ -42,7 +35,7 @@ LOOP_TEST(test_device_files_and_either_module_are_found, 2)
     fake_root_run("mkdir sys/module/%s",
                   _i == 0 ? "nvidia_peermem" : "nv_peer_mem");
     fake_root_run("touch dev/infiniband/uverbs0");
-    rf_rdma_find(root, &found);
+    rf_rdma_find(fake_root, &found);
     ck_assert_uint_eq(found.adapters, 1);
     ck_assert(found.verbs && found.peermem);
 }

@@ -87,7 +87,7 @@ int sshd_count(const char *name, const char *text)
     char path[128], line[4096];
     int count = 0;
     FILE *file;
-    snprintf(path, sizeof(path), "%s/%s", launch_folder, name);
+    snprintf(path, sizeof(path), "%s/%s", fake_root, name);
     file = fopen(path, "re");
     if (file == NULL) {
         return -1;
@@ -104,7 +104,7 @@ static void write_known_hosts(void)
 {
     char path[128], type[64] = "", key[512] = "", line[700];
     FILE *file;
-    snprintf(path, sizeof(path), "%s/host_key.pub", launch_folder);
+    snprintf(path, sizeof(path), "%s/host_key.pub", fake_root);
     file = fopen(path, "re");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(fscanf(file, "%63s %511s", type, key), 2);
@@ -158,10 +158,10 @@ static bool try_start(const char *more)
              "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
              "UsePAM no\nUseDNS no\nPrintMotd no\n"
              "Subsystem sftp internal-sftp -d %s\nSetEnv HOME=%s\n",
-             more, sshd_node.port, launch_folder, launch_folder, launch_folder,
-             launch_folder, launch_folder);
+             more, sshd_node.port, fake_root, fake_root, fake_root, fake_root,
+             fake_root);
     config = launch_file("sshd_config", text, 0600);
-    snprintf(log, sizeof(log), "%s/sshd.log", launch_folder);
+    snprintf(log, sizeof(log), "%s/sshd.log", fake_root);
     pid = spawn_sshd(config, log);
     /* Without connecting, which would count as a start-up. */
     while (sshd_count("sshd.pid", "") < 1) {
@@ -194,7 +194,7 @@ static void copy_file(const char *from, const char *to)
 {
     char path[128], text[1024] = "";
     FILE *file;
-    snprintf(path, sizeof(path), "%s/%s", launch_folder, from);
+    snprintf(path, sizeof(path), "%s/%s", fake_root, from);
     file = fopen(path, "re");
     ck_assert_ptr_nonnull(file);
     ck_assert_ptr_nonnull(fgets(text, sizeof(text), file));
@@ -204,7 +204,7 @@ static void copy_file(const char *from, const char *to)
 
 static const char *make_key(const char *name, char path[128])
 {
-    snprintf(path, 128, "%s/%s", launch_folder, name);
+    snprintf(path, 128, "%s/%s", fake_root, name);
     sshd_run("/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C",
              "test", "-f", path, NULL);
     return path;
@@ -219,7 +219,7 @@ static void setup(void)
     make_key("host_key", host_key);
     make_key("id", identity);
     copy_file("id.pub", "authorized_keys");
-    snprintf(known_hosts, sizeof(known_hosts), "%s/known_hosts", launch_folder);
+    snprintf(known_hosts, sizeof(known_hosts), "%s/known_hosts", fake_root);
     /* A worker that repeats what it reads until the end of its input. */
     strcpy(
         worker,

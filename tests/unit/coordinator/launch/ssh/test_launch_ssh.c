@@ -164,7 +164,7 @@ TEST(test_ssh_forced_stop_leaves_time_to_see_the_end_of_input)
              "#!/bin/sh\ntrap '' HUP TERM PIPE\necho up\n"
              "while read -r line; do :; done\nsleep 0.3\n"
              "echo ended >%s/ended\nexit 9\n",
-             launch_folder);
+             fake_root);
     sshd_how.worker = launch_file("script", script, 0700);
     sshd_launch();
     await_stream(&sshd_seen, 1, 20);

@@ -225,7 +225,7 @@ TEST(test_ssh_config_that_hangs_is_given_up)
     char path[128], text[256];
     FILE *file;
     pid_t pid = 0;
-    snprintf(path, sizeof(path), "%s/pid", launch_folder);
+    snprintf(path, sizeof(path), "%s/pid", fake_root);
     snprintf(text, sizeof(text),
              "Match exec \"echo $$ >%s; exec sleep 300\"\n  User x\n", path);
     how.ssh_config = launch_file("config", text, 0600);

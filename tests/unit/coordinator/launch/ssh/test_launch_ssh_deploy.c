@@ -23,15 +23,13 @@ TEST(test_ssh_deploys_the_worker_once)
     sshd_expect_success();
     assert_says(sshd_seen.output, "deployed /");
     assert_says(sshd_seen.noted, "copied ");
-    snprintf(pattern, sizeof(pattern), "ls %s/.cache/refit-coord",
-             launch_folder);
+    snprintf(pattern, sizeof(pattern), "ls %s/.cache/refit-coord", fake_root);
     list = popen(pattern, "re");
     ck_assert_int_eq(fscanf(list, "%63s", name), 1);
     ck_assert_int_eq(fscanf(list, "%63s", pattern), EOF); /* nothing else */
     pclose(list);
     ck_assert_uint_eq(strlen(name), strlen("refit-worker-") + 16);
-    snprintf(path, sizeof(path), "%s/.cache/refit-coord/%s", launch_folder,
-             name);
+    snprintf(path, sizeof(path), "%s/.cache/refit-coord/%s", fake_root, name);
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_uint_eq(info.st_mode & 0777, 0700);
     sshd_expect_success();
@@ -62,7 +60,7 @@ TEST(test_ssh_deploys_the_module_beside_the_worker)
     assert_says(sshd_seen.output, "another");
     ck_assert_uint_eq(sshd_seen.notes, 2);
     snprintf(command, sizeof(command),
-             "ls -d %s/.cache/refit-coord/*-* | wc -l", launch_folder);
+             "ls -d %s/.cache/refit-coord/*-* | wc -l", fake_root);
     list = popen(command, "re");
     ck_assert_int_eq(fscanf(list, "%d", &folders), 1);
     pclose(list);
@@ -99,7 +97,7 @@ static void deploy(void)
 static void at_home(const char *command)
 {
     char line[512];
-    snprintf(line, sizeof(line), "cd %s && %s", launch_folder, command);
+    snprintf(line, sizeof(line), "cd %s && %s", fake_root, command);
     ck_assert_int_eq(system(line), 0);
 }
 
@@ -110,7 +108,7 @@ static void expect_no_deployment(const char *text)
     char expected[600] = "deployment (launch.deploy): ";
     for (; *text != '\0'; text++) {
         const char one[2] = {*text, '\0'};
-        strcat(expected, *text == '~' ? launch_folder : one);
+        strcat(expected, *text == '~' ? fake_root : one);
     }
     deploy();
     sshd_expect_fail(expected, 20);
@@ -160,7 +158,7 @@ LOOP_TEST(test_ssh_deployment_names_what_breaks_sftp, 5)
         "(.bashrc, .cshrc) end it with status 3",
         "MaxSessions of its sshd_config"};
     char line[256];
-    snprintf(line, sizeof(line), "%s%s\n", cases[_i][0], launch_folder);
+    snprintf(line, sizeof(line), "%s%s\n", cases[_i][0], fake_root);
     sshd_start(line);
     expect_no_deployment(cases[_i][1]);
     assert_says(sshd_seen.why.text, more[_i]);
@@ -183,7 +181,7 @@ LOOP_TEST(test_ssh_deploys_where_sessions_are_few, 2)
             "ForceCommand case $SSH_ORIGINAL_COMMAND in *sftp*) " SFTP_SERVER
             " -d %s; kill -9 $PPID;; *) exec sh -c "
             "\"$SSH_ORIGINAL_COMMAND\";; esac\n",
-            launch_folder);
+            fake_root);
     }
     sshd_start(more);
     deploy();

@@ -120,7 +120,7 @@ static void use_proxy(const char *command)
              "Host *\n  IdentityFile %s\n  UserKnownHostsFile %s/known_hosts\n"
              "Host 127.0.0.1\n  ProxyCommand %s\n"
              "Host jump\n  HostName 127.0.0.1\n  Port %u\n",
-             sshd_node.identity, launch_folder, command, sshd_node.port);
+             sshd_node.identity, fake_root, command, sshd_node.port);
     sshd_how.use_ssh_config = true;
     sshd_how.ssh_config = launch_file("config", text, 0600);
 }
@@ -143,7 +143,7 @@ TEST(test_ssh_goes_through_a_jump_host)
     char command[256];
     sshd_start("");
     snprintf(command, sizeof(command), "ssh -F %s/config -W %%h:%%p jump",
-             launch_folder);
+             fake_root);
     use_proxy(command);
     expect_through_jump_host();
 }
@@ -157,7 +157,7 @@ TEST(test_ssh_jump_host_is_looked_up_in_the_given_config)
              "Host node-a jump\n  HostName 127.0.0.1\n  Port %u\n"
              "  IdentityFile %s\n  UserKnownHostsFile %s/known_hosts\n"
              "Host node-a\n  ProxyJump jump\n",
-             sshd_node.port, sshd_node.identity, launch_folder);
+             sshd_node.port, sshd_node.identity, fake_root);
     sshd_how.use_ssh_config = true;
     sshd_how.ssh_config = launch_file("it's a config", text, 0600);
     sshd_node = (struct rf_node_config){.name = "node-a"};
@@ -169,7 +169,7 @@ static void know(const char *name, const char *key)
 {
     char path[128], type[64] = "", base64[1024] = "", line[1200];
     FILE *file;
-    snprintf(path, sizeof(path), "%s/%s.pub", launch_folder, key);
+    snprintf(path, sizeof(path), "%s/%s.pub", fake_root, key);
     file = fopen(path, "re");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(fscanf(file, "%63s %1023s", type, base64), 2);
@@ -195,7 +195,7 @@ LOOP_TEST(test_ssh_host_key_is_known_under_its_alias, 3)
     use_alias(names[_i]);
     know(names[_i], "host_key"); /* whatever the port */
     sshd_expect_success();
-    snprintf(path, sizeof(path), "%s/known_hosts", launch_folder);
+    snprintf(path, sizeof(path), "%s/known_hosts", fake_root);
     sshd_run("/usr/bin/ssh-keygen", "-q", "-H", "-f", path, NULL);
     sshd_expect_success();
 }
@@ -204,7 +204,7 @@ LOOP_TEST(test_ssh_host_key_is_known_under_its_alias, 3)
 TEST(test_ssh_known_kind_of_key_of_an_alias_is_asked_for)
 {
     char path[128], more[160];
-    snprintf(path, sizeof(path), "%s/second_key", launch_folder);
+    snprintf(path, sizeof(path), "%s/second_key", fake_root);
     sshd_run("/usr/bin/ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", path,
              NULL);
     snprintf(more, sizeof(more), "HostKey %s\n", path);
@@ -268,7 +268,7 @@ TEST(test_ssh_stubborn_proxy_is_killed)
     snprintf(text, sizeof(text),
              "sh -c 'trap \"\" TERM HUP; echo $$ > %s/pid; sleep 300; sleep "
              "300'",
-             launch_folder);
+             fake_root);
     use_proxy(text);
     sshd_how.timeout_s = 1;
     sshd_expect_fail("", 10);
@@ -276,7 +276,7 @@ TEST(test_ssh_stubborn_proxy_is_killed)
     {
         char path[128];
         FILE *file;
-        snprintf(path, sizeof(path), "%s/pid", launch_folder);
+        snprintf(path, sizeof(path), "%s/pid", fake_root);
         file = fopen(path, "re");
         ck_assert_ptr_nonnull(file);
         ck_assert_int_eq(fscanf(file, "%d", &pid), 1);

@@ -114,7 +114,7 @@ static const char *fingerprint(char out[128])
     char command[256];
     FILE *pipe;
     snprintf(command, sizeof(command), "ssh-keygen -l -f %s/host_key.pub",
-             launch_folder);
+             fake_root);
     pipe = popen(command, "re");
     ck_assert_int_eq(fscanf(pipe, "%*s %127s", out), 1);
     pclose(pipe);
@@ -166,13 +166,12 @@ LOOP_TEST(test_ssh_host_key_may_be_in_any_file_of_the_config, 3)
     sshd_start("");
     launch_file("empty", "# none, and no newline", 0600);
     snprintf(more, sizeof(more), "%s%s/empty%s%s/known_hosts",
-             settings[_i].empty, launch_folder, settings[_i].full,
-             launch_folder);
+             settings[_i].empty, fake_root, settings[_i].full, fake_root);
     use_config(more);
     sshd_expect_success();
     /* What is not there is added to the first. */
     snprintf(more, sizeof(more), "UserKnownHostsFile %s/new %s/empty",
-             launch_folder, launch_folder);
+             fake_root, fake_root);
     use_config(more);
     sshd_expect_fail("is unknown", 20);
     sshd_how.accept_new = true;
@@ -189,12 +188,12 @@ TEST(test_ssh_known_hosts_command_learns_what_it_is_asked_for)
     snprintf(text, sizeof(text),
              "#!/bin/sh\necho \"$*\" >>%s/asked\n"
              "[ $1 = ORDER ] || echo \"$2 $3 $4\"\n",
-             launch_folder);
+             fake_root);
     launch_file("command", text, 0700);
     snprintf(more, sizeof(more),
              "UserKnownHostsFile none\n  KnownHostsCommand %s/command %%I %%H "
              "%%t %%K",
-             launch_folder);
+             fake_root);
     use_config(more);
     sshd_expect_success();
     ck_assert_int_eq(sshd_count("asked", "ORDER [127.0.0.1]:"), 1);
@@ -230,9 +229,9 @@ TEST(test_ssh_folder_of_known_hosts_that_cannot_be_made_says_why)
     sshd_start("");
     launch_file("file", "", 0600);
     snprintf(more, sizeof(more), "UserKnownHostsFile %s/file/.ssh/known_hosts",
-             launch_folder);
+             fake_root);
     snprintf(expected, sizeof(expected), "%s/file/.ssh: Not a directory",
-             launch_folder);
+             fake_root);
     use_config(more);
     sshd_how.accept_new = true;
     sshd_expect_fail(expected, 20);
@@ -243,7 +242,7 @@ TEST(test_ssh_revoked_host_key_is_refused)
     char path[128], type[64], key[512], line[1400];
     FILE *file;
     sshd_start("");
-    snprintf(path, sizeof(path), "%s/host_key.pub", launch_folder);
+    snprintf(path, sizeof(path), "%s/host_key.pub", fake_root);
     file = fopen(path, "re");
     ck_assert_int_eq(fscanf(file, "%63s %511s", type, key), 2);
     fclose(file);
@@ -258,7 +257,7 @@ TEST(test_ssh_revoked_host_key_is_refused)
 static const char *other_key(const char *type, const char *passphrase,
                              char path[128])
 {
-    snprintf(path, 128, "%s/other", launch_folder);
+    snprintf(path, 128, "%s/other", fake_root);
     sshd_run("/usr/bin/ssh-keygen", "-q", "-t", type, "-N", passphrase, "-f",
              path, NULL);
     return path;
@@ -300,8 +299,8 @@ TEST(test_ssh_key_agent_serves_an_encrypted_identity)
     char sock[128], id[128];
     pid_t agent;
     int64_t deadline = rf_now_ns() + 5 * RF_NS_PER_S;
-    snprintf(sock, sizeof(sock), "%s/agent", launch_folder);
-    snprintf(id, sizeof(id), "%s/id", launch_folder);
+    snprintf(sock, sizeof(sock), "%s/agent", fake_root);
+    snprintf(id, sizeof(id), "%s/id", fake_root);
     agent = fork();
     if (agent == 0) {
         (void)!freopen("/dev/null", "w", stdout);
@@ -328,8 +327,7 @@ TEST(test_ssh_hung_key_agent_is_left_alone)
     char path[128];
     int64_t started;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent",
-             launch_folder);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent", fake_root);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     ck_assert_int_eq(listen(fd, 4), 0);
     setenv("SSH_AUTH_SOCK", address.sun_path, 1);
@@ -353,7 +351,7 @@ TEST(test_ssh_server_without_public_keys_is_a_clear_error)
 static void start_with_authority(const char *more_lines)
 {
     char ca[128], more[256];
-    snprintf(ca, sizeof(ca), "%s/ca", launch_folder);
+    snprintf(ca, sizeof(ca), "%s/ca", fake_root);
     sshd_run("/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", ca,
              NULL);
     snprintf(more, sizeof(more), "%sTrustedUserCAKeys %s.pub\n", more_lines,
@@ -368,7 +366,7 @@ static void certify(const char *key, const char *authority)
     const struct passwd *me = getpwuid(getuid());
     char ca[128], public[160];
     ck_assert_ptr_nonnull(me);
-    snprintf(ca, sizeof(ca), "%s/%s", launch_folder, authority);
+    snprintf(ca, sizeof(ca), "%s/%s", fake_root, authority);
     snprintf(public, sizeof(public), "%s.pub", key);
     sshd_run("/usr/bin/ssh-keygen", "-q", "-s", ca, "-I", "test", "-n",
              me->pw_name, public, NULL);
@@ -391,12 +389,12 @@ TEST(test_ssh_certificates_of_the_config_are_tried)
     start_with_authority("");
     certify(sshd_node.identity, "ca");
     snprintf(beside, sizeof(beside), "%s-cert.pub", sshd_node.identity);
-    snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", launch_folder);
+    snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", fake_root);
     ck_assert_int_eq(rename(beside, elsewhere), 0);
     snprintf(text, sizeof(text),
              "IdentityFile %s\nCertificateFile %s/absent\n"
              "CertificateFile %s\n",
-             sshd_node.identity, launch_folder, elsewhere);
+             sshd_node.identity, fake_root, elsewhere);
     sshd_how.use_ssh_config = true;
     sshd_how.ssh_config = launch_file("config", text, 0600);
     sshd_node.identity = NULL;
@@ -431,7 +429,7 @@ LOOP_TEST(test_ssh_bad_certificate_is_named_and_the_key_tried_alone, 3)
     ck_assert_int_eq(strstr(sshd_seen.why.text, "ssh-keygen -Lf") != NULL,
                      _i == 2);
     snprintf(from, sizeof(from), "%s.pub", sshd_node.identity);
-    snprintf(to, sizeof(to), "%s/authorized_keys", launch_folder);
+    snprintf(to, sizeof(to), "%s/authorized_keys", fake_root);
     ck_assert_int_eq(rename(from, to), 0);
     sshd_expect_success();
 }

@@ -9,18 +9,32 @@
 #include "tests/lib/asserts.h"
 #include "tests/lib/quotes.h"
 
+enum rf_status configured_read(const char *text, const char *file,
+                               bool need_nodes, struct rf_config **config,
+                               struct rf_err *err)
+{
+    json_t *document = NULL;
+    enum rf_status status =
+        rf_json_parse(Q(text), strlen(text), file, &document, err);
+    RF_THEN(status,
+            rf_config_from_json(document, file, need_nodes, config, err));
+    return status;
+}
+
+struct rf_config *configured_only(const char *text)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    assert_ok(configured_read(text, "c.json", true, &config, &err), err);
+    return config;
+}
+
 void configured(const char *text, struct rf_config **config,
                 struct rf_model **model)
 {
     struct rf_err err = {0};
-    json_t *document = NULL;
     struct rf_jnode node;
-    text = Q(text);
-    assert_ok(rf_json_parse(text, strlen(text), "c.json", &document, &err),
-              err);
-    ck_assert_msg(rf_config_from_json(document, "c.json", true, config, &err) ==
-                      RF_OK,
-                  "%s", err.text);
+    *config = configured_only(text);
     if (rf_config_checkpoint(*config) != NULL) {
         return;
     }
@@ -52,4 +66,21 @@ void configured_pair_free(struct configured_pair *pair)
     rf_scenario_destroy(pair->scenario);
     rf_model_destroy(pair->model);
     rf_config_destroy(pair->config);
+}
+
+const struct rf_msg_hello *configured_hello(const char *text,
+                                            struct rf_msg_hello *out)
+{
+    struct rf_err err = {0};
+    json_auto_t *document = NULL;
+    rf_schema_init(&rf_msg_hello_schema, out);
+    if (text == NULL) {
+        return NULL;
+    }
+    assert_ok(rf_json_parse(Q(text), strlen(text), "HELLO", &document, &err),
+              err);
+    assert_ok(
+        rf_schema_decode(&rf_msg_hello_schema, document, "HELLO", out, &err),
+        err);
+    return out;
 }

@@ -1,11 +1,9 @@
 /* A configuration written down so that it needs no other file. */
 #include <unistd.h>
 
-#include "coordinator/config/config.h"
+#include "tests/lib/configured.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
-
-AUTO_POINTER(rf_config, rf_config_destroy)
 
 #define MODEL                                                                  \
     "'model': {'megatron': {'num_layers': 2, 'hidden_size': 64, "              \

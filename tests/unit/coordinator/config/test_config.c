@@ -9,12 +9,11 @@
 #include "coordinator/config/config.h"
 #include "coordinator/config/paths.h"
 #include "planner/model/model.h"
+#include "tests/lib/configured.h"
 #include "tests/lib/fake_root.h"
 #include "tests/lib/quoted.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
-
-AUTO_POINTER(rf_config, rf_config_destroy)
 
 #define MODEL                                                                  \
     "'model': {'megatron': {'num_layers': 2, 'hidden_size': 64, "              \
@@ -28,12 +27,7 @@ AUTO_POINTER(rf_config, rf_config_destroy)
 static enum rf_status read_text(const char *text, bool need_nodes,
                                 struct rf_config **out, struct rf_err *err)
 {
-    json_t *document = NULL;
-    enum rf_status status =
-        rf_json_parse(Q(text), strlen(text), "c.json", &document, err);
-    return status != RF_OK ? status
-                           : rf_config_from_json(document, "dir/c.json",
-                                                 need_nodes, out, err);
+    return configured_read(text, "dir/c.json", need_nodes, out, err);
 }
 
 static struct rf_config *read_good(const char *text)

@@ -3,35 +3,14 @@
 
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/config/config.h"
+#include "tests/lib/configured.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
-
-AUTO_POINTER(rf_config, rf_config_destroy)
 
 #define BASE                                                                   \
     "'nodes': [{'host': 'a', 'slots': 4}], 'model': {'megatron': "             \
     "{'num_layers': 2, 'hidden_size': 64, 'num_attention_heads': 4, "          \
     "'vocab_size': 128}}"
-
-static enum rf_status read_text(const char *text, struct rf_config **out,
-                                struct rf_err *err)
-{
-    json_t *document = NULL;
-    enum rf_status status =
-        rf_json_parse(Q(text), strlen(text), "c.json", &document, err);
-    return status != RF_OK
-               ? status
-               : rf_config_from_json(document, "c.json", true, out, err);
-}
-
-static struct rf_config *read_good(const char *text)
-{
-    struct rf_config *config = NULL;
-    struct rf_err err = {0};
-    assert_ok(read_text(text, &config, &err), err);
-    return config;
-}
 
 static void expect_value(const struct rf_config *config, size_t index,
                          const char *text)
@@ -44,7 +23,7 @@ static void expect_value(const struct rf_config *config, size_t index,
 
 TEST(test_suite_scenarios_have_the_defaults_that_they_do_not_override)
 {
-    AUTO(rf_config) *config = read_good(
+    AUTO(rf_config) *config = configured_only(
         "{" BASE ", 'defaults': {'method': 'tcp', 'iterations': "
         "{'ci_percent': 5, 'max': 9}, 'train': {'tp': 2, 'pp': 2}, "
         "'infer': {'tp': 4}}, 'scenarios': [{'name': 'a'}, {'name': 'b', "
@@ -62,7 +41,7 @@ TEST(test_suite_scenarios_have_the_defaults_that_they_do_not_override)
 
 TEST(test_suite_variables_replace_whole_values)
 {
-    AUTO(rf_config) *config = read_good(
+    AUTO(rf_config) *config = configured_only(
         "{" BASE ", 'variables': {'n': 4, 'methods': ['host', 'tcp'], 'side': "
         "{'tp': 2}}, 'defaults': {'infer': {'tp': '$n'}}, 'scenarios': "
         "[{'name': 'a', 'method': '$methods', 'train': '$side'}]}");
@@ -74,7 +53,7 @@ TEST(test_suite_variables_replace_whole_values)
 
 TEST(test_suite_variables_reach_the_model)
 {
-    AUTO(rf_config) *config = read_good(
+    AUTO(rf_config) *config = configured_only(
         "{'nodes': [{'host': 'a', 'slots': 1}], 'variables': {'layers': 3}, "
         "'model': {'megatron': {'num_layers': '$layers', 'hidden_size': 64, "
         "'num_attention_heads': 4, 'vocab_size': 128}}, 'scenarios': "
@@ -94,13 +73,15 @@ TEST(test_suite_a_variable_that_nothing_uses_is_warned_of)
     struct rf_config *config;
     char said[256] = "";
     rf_log_set_sink(take_line, said);
-    config = read_good("{" BASE ", 'variables': {'n': 4}, 'scenarios': [{"
-                       "'name': 'a', 'train': {'tp': '$n'}, 'infer': {}}]}");
+    config =
+        configured_only("{" BASE ", 'variables': {'n': 4}, 'scenarios': [{"
+                        "'name': 'a', 'train': {'tp': '$n'}, 'infer': {}}]}");
     ck_assert_str_eq(said, "");
     rf_config_destroy(config);
-    config = read_good("{" BASE ", 'variables': {'n': 4, 'm': '$n', 'tp': 1}, "
-                       "'scenarios': [{'name': 'n', 'train': {'tp': '$n'}, "
-                       "'infer': {'tp': '$tp'}}]}");
+    config =
+        configured_only("{" BASE ", 'variables': {'n': 4, 'm': '$n', 'tp': 1}, "
+                        "'scenarios': [{'name': 'n', 'train': {'tp': '$n'}, "
+                        "'infer': {'tp': '$tp'}}]}");
     rf_log_set_sink(NULL, NULL);
     assert_says(said, "c.json: $.variables.m: ");
     assert_says(said, "\"$m\"");
@@ -119,7 +100,7 @@ TEST(test_suite_slow_scenarios_run_when_asked_for)
         bool slow;
     } cases[] = {{0, 1, 2, false}, {0, 3, 0, true}, {1, 2, 0, false}};
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
-        AUTO(rf_config) *config = read_good(text);
+        AUTO(rf_config) *config = configured_only(text);
         ck_assert_ptr_null(json_object_get(config->scenarios[1].value, "slow"));
         ck_assert_int_eq(rf_config_select(config, globs, cases[i].n_globs,
                                           cases[i].slow, NULL),
@@ -141,7 +122,7 @@ static json_int_t layers_of(const struct rf_config *config, size_t index)
 
 TEST(test_suite_models_make_a_matrix)
 {
-    AUTO(rf_config) *config = read_good(
+    AUTO(rf_config) *config = configured_only(
         "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
         "[{'name': 'a'}, {'name': 'b', 'model': [" TINY("x", "3") ", " TINY(
             "y", "5") "]}, {'name': 'c', 'model': " TINY("z", "[6, 7]") "}]}");
@@ -160,7 +141,7 @@ TEST(test_suite_models_make_a_matrix)
 
 TEST(test_suite_a_model_without_a_source_is_the_files_with_other_sizes)
 {
-    AUTO(rf_config) *config = read_good(
+    AUTO(rf_config) *config = configured_only(
         "{'nodes': [{'host': 'a', 'slots': 1}], 'model': {'name': 'm', "
         "'config': {'model_type': 'qwen3', 'architectures': ['A']}}, "
         "'scenarios': [{'name': 'a', 'model': {'num_layers': [2, 4]}, "
@@ -210,7 +191,8 @@ LOOP_TEST(test_suite_errors_name_place_and_rule, RF_ARRAY_SIZE(wrong))
     struct rf_err err = {0};
     char text[1024], place[128];
     snprintf(text, sizeof(text), "{" BASE ", %s}", wrong[_i].text);
-    ck_assert_int_eq(read_text(text, &config, &err), RF_ERR_CONFIG);
+    ck_assert_int_eq(configured_read(text, "c.json", true, &config, &err),
+                     RF_ERR_CONFIG);
     snprintf(place, sizeof(place), "c.json: %s: ", wrong[_i].path);
     ck_assert_msg(strncmp(err.text, place, strlen(place)) == 0, "%s", err.text);
     assert_says(err.text, wrong[_i].rule);

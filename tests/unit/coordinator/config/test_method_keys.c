@@ -2,9 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/mem.h"
-#include "coordinator/config/config.h"
-#include "tests/lib/quotes.h"
+#include "tests/lib/configured.h"
 #include "tests/unit/unit.h"
 
 #define FILE_WITH(more)                                                        \
@@ -13,17 +11,6 @@
     "'vocab_size': 128}}, " more "}"
 #define SCENARIO(keys) "{'name': 's', 'train': {}, 'infer': {}, " keys "}"
 #define ONE(keys) FILE_WITH("'scenarios': [" SCENARIO(keys) "]")
-
-static enum rf_status read_text(const char *text, struct rf_config **out,
-                                struct rf_err *err)
-{
-    json_t *document = NULL;
-    enum rf_status status =
-        rf_json_parse(Q(text), strlen(text), "c.json", &document, err);
-    return status != RF_OK
-               ? status
-               : rf_config_from_json(document, "c.json", true, out, err);
-}
 
 static const struct {
     const char *text, *names;
@@ -71,18 +58,15 @@ static const struct {
 LOOP_TEST(test_method_keys_make_members_of_the_methods_that_use_them,
           RF_ARRAY_SIZE(good))
 {
-    struct rf_config *config = NULL;
-    struct rf_err err = {0};
+    AUTO(rf_config) *config = configured_only(good[_i].text);
     char names[1024] = "";
     size_t used = 0;
-    assert_ok(read_text(good[_i].text, &config, &err), err);
     for (size_t i = 0; i < config->n_scenarios; i++) {
         used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
                                  i > 0 ? " " : "", config->scenarios[i].name);
     }
     ck_assert_str_eq(names, good[_i].names);
     ck_assert_uint_eq(config->n_equal_left, good[_i].n_equal);
-    rf_config_destroy(config);
 }
 
 static const struct {
@@ -125,19 +109,15 @@ LOOP_TEST(test_method_keys_that_no_member_uses_are_refused, RF_ARRAY_SIZE(bad))
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
-    assert_fails(read_text(bad[_i].text, &config, &err), RF_ERR_CONFIG, err,
-                 bad[_i].error);
+    assert_fails(configured_read(bad[_i].text, "c.json", true, &config, &err),
+                 RF_ERR_CONFIG, err, bad[_i].error);
 }
 
 /* The reader of methods knows better what to say, and says it later. */
 TEST(test_method_keys_are_no_matter_where_a_method_is_unknown)
 {
-    struct rf_config *config = NULL;
-    struct rf_err err = {0};
-    assert_ok(read_text(ONE("'method': 'ucxx', 'ucx': {'direction': ['put', "
-                            "'get']}, 'memory': 'cuda'"),
-                        &config, &err),
-              err);
+    AUTO(rf_config) *config =
+        configured_only(ONE("'method': 'ucxx', 'ucx': {'direction': ['put', "
+                            "'get']}, 'memory': 'cuda'"));
     ck_assert_uint_eq(config->n_scenarios, 2);
-    rf_config_destroy(config);
 }

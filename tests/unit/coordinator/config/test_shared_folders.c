@@ -1,37 +1,24 @@
 /* Folders that the scenarios of a file need on every node. */
 #include <string.h>
 
-#include "common/json.h"
 #include "coordinator/config/shared_folders.h"
+#include "tests/lib/configured.h"
 #include "tests/unit/unit.h"
 
-AUTO_POINTER(rf_config, rf_config_destroy)
-
-#define SIDES "\"train\": {\"tp\": 6}, \"infer\": {\"tp\": 2}"
+#define SIDES "'train': {'tp': 6}, 'infer': {'tp': 2}"
 #define CLUSTER(scenarios)                                                     \
-    "{\"nodes\": [{\"host\": \"a\", \"slots\": 2}, {\"host\": \"b\", "         \
-    "\"slots\": 2}, {\"host\": \"c\", \"slots\": 2}], \"launch\": "            \
-    "{\"method\": \"local\"}, \"model\": {\"megatron\": {\"num_layers\": 2, "  \
-    "\"hidden_size\": 48, \"num_attention_heads\": 12, \"vocab_size\": 700}}," \
-    " \"scenarios\": [" scenarios "]}"
+    "{'nodes': [{'host': 'a', 'slots': 2}, {'host': 'b', 'slots': 2}, "        \
+    "{'host': 'c', 'slots': 2}], 'launch': {'method': 'local'}, 'model': "     \
+    "{'megatron': {'num_layers': 2, 'hidden_size': 48, "                       \
+    "'num_attention_heads': 12, 'vocab_size': 700}}, 'scenarios': [" scenarios \
+    "]}"
 #define DISK(name, folder)                                                     \
-    "{\"name\": \"" name "\", \"method\": [\"disk\", \"host\"], " SIDES        \
-    ", \"disk\": {\"folder\": \"" folder "\"}}"
-
-static struct rf_config *load(const char *text)
-{
-    struct rf_config *config = NULL;
-    struct rf_err err = {.text = ""};
-    json_t *document = NULL;
-    assert_ok(rf_json_parse(text, strlen(text), "test", &document, &err), err);
-    assert_ok(rf_config_from_json(document, "test.json", true, &config, &err),
-              err);
-    return config;
-}
+    "{'name': '" name "', 'method': ['disk', 'host'], " SIDES                  \
+    ", 'disk': {'folder': '" folder "'}}"
 
 TEST(test_each_folder_of_method_disk_is_shared_once)
 {
-    AUTO(rf_config) *config = load(CLUSTER(
+    AUTO(rf_config) *config = configured_only(CLUSTER(
         DISK("x", "/one") ", " DISK("y", "/two") ", " DISK("z", "/one")));
     struct rf_msg_shared *shared = rf_shared_folders(config, "abcd");
     ck_assert_str_eq(shared->token, "abcd");
@@ -44,13 +31,14 @@ TEST(test_each_folder_of_method_disk_is_shared_once)
 
 TEST(test_no_folder_is_shared_without_method_disk)
 {
-    AUTO(rf_config) *config = load(CLUSTER("{\"name\": \"x\", " SIDES "}"));
+    AUTO(rf_config) *config =
+        configured_only(CLUSTER("{'name': 'x', " SIDES "}"));
     ck_assert_ptr_null(rf_shared_folders(config, "abcd"));
 }
 
 TEST(test_the_folder_of_an_export_is_told_apart)
 {
-    AUTO(rf_config) *config = load(CLUSTER(DISK("x", "/one")));
+    AUTO(rf_config) *config = configured_only(CLUSTER(DISK("x", "/one")));
     struct rf_msg_shared *shared = rf_shared_folders(config, "abcd");
     ck_assert_ptr_null(shared->exported);
     rf_shared_folders_free(shared);

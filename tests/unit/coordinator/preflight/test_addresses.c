@@ -1,7 +1,6 @@
 /* Addresses for data that other nodes cannot reach. */
 #include "coordinator/preflight/addresses.h"
 #include "tests/lib/configured.h"
-#include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
 #define CROSSING(method)                                                       \
@@ -121,28 +120,14 @@ static const struct {
      {NULL}},
 };
 
-static const struct rf_msg_hello *decode(const char *text,
-                                         struct rf_msg_hello *out)
-{
-    struct rf_err err = {.text = ""};
-    json_auto_t *document = text != NULL ? json_loads(Q(text), 0, NULL) : NULL;
-    rf_schema_init(&rf_msg_hello_schema, out);
-    if (text == NULL) {
-        return NULL;
-    }
-    assert_ok(
-        rf_schema_decode(&rf_msg_hello_schema, document, "HELLO", out, &err),
-        err);
-    return out;
-}
-
 LOOP_TEST(test_addresses_that_other_nodes_cannot_reach, RF_ARRAY_SIZE(cases))
 {
     AUTO(configured_pair) pair = configured_pair(cases[_i].scenario);
     struct rf_err err = {.text = ""};
     struct rf_msg_hello said[2];
     const struct rf_msg_hello *const hellos[2] = {
-        decode(cases[_i].a, &said[0]), decode(cases[_i].b, &said[1])};
+        configured_hello(cases[_i].a, &said[0]),
+        configured_hello(cases[_i].b, &said[1])};
     enum rf_status status;
     pair.config->nodes[0].address = cases[_i].address_a;
     status = rf_addresses_check(pair.scenario, hellos, &err);

@@ -1,10 +1,6 @@
 /* Folders that nodes have to share, judged by what they tell in HELLO. */
-#include <string.h>
-
-#include "common/json.h"
 #include "coordinator/preflight/folders.h"
-#include "planner/families/model_read.h"
-#include "tests/lib/quotes.h"
+#include "tests/lib/configured.h"
 #include "tests/unit/unit.h"
 
 #define SIDES "'train': {'tp': 6}, 'infer': {'tp': 2}"
@@ -18,26 +14,14 @@
     "{'name': '" name "', 'method': ['disk', 'host'], " SIDES                  \
     ", 'disk': {'folder': '" folder "'}}"
 
-static struct rf_config *load(const char *text)
-{
-    struct rf_config *config = NULL;
-    struct rf_err err = {.text = ""};
-    json_t *document = NULL;
-    assert_ok(rf_json_parse(Q(text), strlen(text), "test", &document, &err),
-              err);
-    assert_ok(rf_config_from_json(document, "test.json", true, &config, &err),
-              err);
-    return config;
-}
-
 #define HELLO "{'protocol': [1, 1], 'node': 0, 'control': 'tcp', 'methods': {}"
 #define TOLD(sees)                                                             \
     HELLO ", 'folders': [{'path': '/other', 'error': 'x', 'sees': []}, "       \
           "{'path': '/one', 'error': null, 'sees': [" sees "]}]}"
 
 static const struct {
-    const char *hellos[3];
-    const char *says[3]; /* all NULL: may run */
+    const char *hellos[3]; /* NULL: the node has not joined */
+    const char *says[3];   /* all NULL: may run */
 } verdicts[] = {
     /* in whatever order they came */
     {{TOLD(""), TOLD("0"), TOLD("0, 1")}, {NULL}},
@@ -62,37 +46,19 @@ static const struct {
     {{TOLD("1"), TOLD(""), NULL}, {NULL}},
 };
 
-/* NULL: the node has not joined. */
-static const struct rf_msg_hello *decode(const char *text,
-                                         struct rf_msg_hello *out)
-{
-    struct rf_err err = {.text = ""};
-    json_auto_t *document = text != NULL ? json_loads(Q(text), 0, NULL) : NULL;
-    rf_schema_init(&rf_msg_hello_schema, out);
-    if (text == NULL) {
-        return NULL;
-    }
-    ck_assert_ptr_nonnull(document);
-    assert_ok(
-        rf_schema_decode(&rf_msg_hello_schema, document, "HELLO", out, &err),
-        err);
-    return out;
-}
-
 LOOP_TEST(test_folder_verdicts, RF_ARRAY_SIZE(verdicts))
 {
-    struct rf_config *config = load(CLUSTER(DISK("x", "/one")));
-    struct rf_jnode node = rf_jnode_root(config->model, "test");
-    struct rf_model *model = NULL;
-    struct rf_scenario *scenario = NULL;
+    AUTO(rf_config) *config = NULL;
+    AUTO(rf_model) *model = NULL;
+    AUTO(rf_scenario) *scenario = NULL;
     struct rf_err err = {.text = ""};
     struct rf_msg_hello decoded[3];
     const struct rf_msg_hello *hellos[3];
     enum rf_status status;
-    assert_ok(rf_model_from_json(&node, &model, &err), err);
+    configured(CLUSTER(DISK("x", "/one")), &config, &model);
     assert_ok(rf_scenario_build(config, model, 0, &scenario, &err), err);
     for (int i = 0; i < 3; i++) {
-        hellos[i] = decode(verdicts[_i].hellos[i], &decoded[i]);
+        hellos[i] = configured_hello(verdicts[_i].hellos[i], &decoded[i]);
     }
     status = rf_folders_check(scenario, hellos, &err);
     ck_assert_int_eq(status,
@@ -103,7 +69,4 @@ LOOP_TEST(test_folder_verdicts, RF_ARRAY_SIZE(verdicts))
     for (int i = 0; i < 3; i++) {
         rf_schema_free(&rf_msg_hello_schema, &decoded[i]);
     }
-    rf_scenario_destroy(scenario);
-    rf_model_destroy(model);
-    rf_config_destroy(config);
 }

@@ -6,7 +6,6 @@
 #include "coordinator/scenario/scenario.h"
 #include "planner/families/model_read.h"
 #include "tests/lib/configured.h"
-#include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
 /* Three nodes of two slots each. */
@@ -28,16 +27,11 @@ static enum rf_status work_out_with(struct lab *lab, const char *members,
                                     const char *links)
 {
     char text[2048];
-    json_t *document = NULL;
     struct rf_jnode node;
     enum rf_status status;
     memset(lab, 0, sizeof(*lab));
     snprintf(text, sizeof(text), CLUSTER, members, links);
-    assert_ok(
-        rf_json_parse(Q(text), strlen(text), "c.json", &document, &lab->err),
-        lab->err);
-    status =
-        rf_config_from_json(document, "c.json", true, &lab->config, &lab->err);
+    status = configured_read(text, "c.json", true, &lab->config, &lab->err);
     if (status != RF_OK) {
         return status;
     }

@@ -8,7 +8,6 @@
 #include "tests/unit/unit.h"
 
 AUTO_POINTER(rf_scenario_set, rf_scenario_set_destroy)
-AUTO_POINTER(rf_scenario, rf_scenario_destroy)
 
 #define CLUSTER                                                                \
     "{'launch': {'method': 'local'}, 'nodes': [{'host': 'a', 'slots': 4}], "   \

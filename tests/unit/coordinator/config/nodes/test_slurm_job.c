@@ -2,9 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/config/config.h"
 #include "coordinator/config/nodes/slurm_job.h"
-#include "tests/lib/quotes.h"
+#include "tests/lib/configured.h"
 #include "tests/unit/unit.h"
 
 static const char *const variables[] = {
@@ -118,11 +117,7 @@ static enum rf_status load(bool need_nodes, struct rf_config **out,
         "'hidden_size': 64, 'num_attention_heads': 4, 'vocab_size': 128}}, "
         "'scenarios': [{'name': 's', 'mode': 'disaggregated', 'train': "
         "{'nodes': 1, 'tp': 1}, 'infer': {'nodes': 2, 'tp': 2}}]}";
-    json_t *document = NULL;
-    enum rf_status status =
-        rf_json_parse(Q(text), strlen(text), "c.json", &document, err);
-    ck_assert_int_eq(status, RF_OK);
-    return rf_config_from_json(document, "c.json", need_nodes, out, err);
+    return configured_read(text, "c.json", need_nodes, out, err);
 }
 
 TEST(test_slurm_nodes_are_those_of_the_job)

@@ -138,6 +138,11 @@ TEST(test_steps_take_no_answer_twice)
     ck_assert_uint_eq(taken, 2);
 }
 
+#define OK(r)                                                                  \
+    {                                                                          \
+        .rank = (r), .ok = true                                                \
+    }
+
 static const struct {
     uint64_t later;
     struct rf_msg_answer ranks[2];
@@ -145,38 +150,18 @@ static const struct {
     uint32_t rank;
     const char *text, *phase;
 } faults[] = {
-    {1,
-     {{.rank = 0, .ok = true}, {.rank = 1, .ok = true}},
-     RF_ERR_PROTOCOL,
-     RF_NONE,
-     "not requested",
-     NULL},
+    {1, {OK(0), OK(1)}, RF_ERR_PROTOCOL, RF_NONE, "not requested", NULL},
+    {0, {OK(0), OK(2)}, RF_ERR_PROTOCOL, RF_NONE, "that is not its own", NULL},
+    {0, {OK(0), OK(99)}, RF_ERR_PROTOCOL, RF_NONE, "that is not its own", NULL},
+    {0, {OK(1), OK(1)}, RF_ERR_PROTOCOL, RF_NONE, "answered twice", NULL},
     {0,
-     {{.rank = 0, .ok = true}, {.rank = 2, .ok = true}},
-     RF_ERR_PROTOCOL,
-     RF_NONE,
-     "rank that is not its own",
-     NULL},
-    {0,
-     {{.rank = 0, .ok = true}, {.rank = 99, .ok = true}},
-     RF_ERR_PROTOCOL,
-     RF_NONE,
-     "rank that is not its own",
-     NULL},
-    {0,
-     {{.rank = 1, .ok = true}, {.rank = 1, .ok = true}},
-     RF_ERR_PROTOCOL,
-     RF_NONE,
-     "answered twice",
-     NULL},
-    {0,
-     {{.rank = 0, .ok = true}, {.rank = 1}},
+     {OK(0), {.rank = 1}},
      RF_ERR_INTERNAL,
      1,
      "failed, no reason given",
      NULL},
     {0,
-     {{.rank = 0, .error = (char[]){""}}, {.rank = 1, .ok = true}},
+     {{.rank = 0, .error = (char[]){""}}, OK(1)},
      RF_ERR_INTERNAL,
      0,
      "failed, no reason given",
@@ -186,14 +171,13 @@ static const struct {
        .status = (char[]){"peer lost"},
        .error = (char[]){"rank 3 is gone"},
        .phase = (char[]){"run"}},
-      {.rank = 1, .ok = true}},
+      OK(1)},
      RF_ERR_PEER,
      0,
      "rank 3 is gone",
      "run"},
     {0,
-     {{.rank = 0, .ok = true, .error = (char[]){"bad"}},
-      {.rank = 1, .ok = true}},
+     {{.rank = 0, .ok = true, .error = (char[]){"bad"}}, OK(1)},
      RF_ERR_PROTOCOL,
      0,
      "no figure",

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/cluster/cluster.h"
 #include "tests/lib/callers.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/fake_root.h"
+#include "tests/lib/logged.h"
 #include "tests/unit/unit.h"
 
 static struct rf_config *config;
@@ -19,7 +19,7 @@ static struct rf_model *model;
 static struct rf_cluster *cluster;
 static struct invitation invited;
 static unsigned n_hellos, n_lost, n_stopped;
-static char lost_why[1024], logged[16384], command[1024];
+static char lost_why[1024];
 
 static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
 {
@@ -70,24 +70,12 @@ static void stopped_cb(void *data)
 static const struct rf_cluster_ops cluster_ops = {
     {hello_cb, lost_cb, message_cb, NULL, bad_message_cb, log_cb}, stopped_cb};
 
-static void take_line(enum rf_log_level level, const char *line, void *data)
-{
-    const char *at = strstr(line, "--connect ");
-    (void)level;
-    (void)data;
-    if (at != NULL) {
-        snprintf(command, sizeof(command), "%s", at);
-    }
-    snprintf(logged + strlen(logged), sizeof(logged) - strlen(logged), "%s\n",
-             line);
-}
-
 static void setup(void)
 {
     ends_setup();
     fake_root_make();
     setenv("XDG_CACHE_HOME", fake_root, 1);
-    rf_log_set_sink(take_line, NULL);
+    logged_begin();
 }
 
 static bool is_stopped(void)
@@ -103,7 +91,7 @@ static void teardown(void)
     ends_teardown();
     rf_model_destroy(model);
     rf_config_destroy(config);
-    rf_log_set_sink(NULL, NULL);
+    logged_end();
     fake_root_remove();
 }
 
@@ -129,9 +117,14 @@ static void launch(const char *method, const char *worker)
 
 /* --- Invitations ---------------------------------------------------------- */
 
+static const char *command(void)
+{
+    return strstr(logged, "--connect ");
+}
+
 static bool command_came(void)
 {
-    return command[0] != '\0';
+    return command() != NULL;
 }
 
 /* Launcher manual: what the user is told to run. */
@@ -141,7 +134,7 @@ static void launch_by_hand(void)
     FILE *file;
     launch("manual", "refit-worker");
     ends_run_until(command_came);
-    ck_assert_int_eq(sscanf(command,
+    ck_assert_int_eq(sscanf(command(),
                             "--connect 127.0.0.1:%u --identity %128s "
                             "--key-file %255s",
                             &invited.port, invited.identity, path),

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/cluster/listener.h"
 #include "tests/lib/callers.h"
 #include "tests/lib/descriptors.h"
 #include "tests/lib/flood.h"
+#include "tests/lib/logged.h"
 #include "tests/unit/unit.h"
 
 static const char *const names[] = {"a"};
@@ -21,7 +21,6 @@ static struct flood *flood;
 static int64_t later_ns; /* the test's clock is ahead by this */
 static unsigned n_proofs, n_frames, n_ends;
 static struct rf_conn *proved;
-static char logged[16384];
 
 static int64_t clock_now(void)
 {
@@ -65,14 +64,6 @@ static void close_cb(void *data)
 static const struct rf_listener_ops ops = {proof_cb, frame_cb, end_cb,
                                            close_cb};
 
-static void take_line(enum rf_log_level level, const char *line, void *data)
-{
-    (void)level;
-    (void)data;
-    snprintf(logged + strlen(logged), sizeof(logged) - strlen(logged), "%s\n",
-             line);
-}
-
 static bool was_logged(const char *text)
 {
     return strstr(logged, text) != NULL;
@@ -82,7 +73,7 @@ static void setup(void)
 {
     static char address[] = "127.0.0.1";
     ends_setup();
-    rf_log_set_sink(take_line, NULL);
+    logged_begin();
     config = (struct rf_config){.n_nodes = 1,
                                 .node_names = (const char **)names,
                                 .control = {.address = address}};
@@ -119,7 +110,7 @@ static void teardown(void)
     ends_run_until(is_closed);
     rf_listener_destroy(listener);
     ends_teardown();
-    rf_log_set_sink(NULL, NULL);
+    logged_end();
 }
 
 /* --- Identities ----------------------------------------------------------- */

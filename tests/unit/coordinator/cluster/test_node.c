@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/cluster/node.h"
 #include "coordinator/launch/launch_internal.h"
 #include "planner/scenario/world.h"
 #include "tests/lib/callers.h"
+#include "tests/lib/logged.h"
 #include "tests/unit/unit.h"
 
 static struct rf_node_config settings = {.name = "a", .slots = 1};
@@ -24,7 +24,7 @@ static unsigned n_hellos, n_lost, n_messages, n_bad, n_lines, n_settled;
 static bool refuses, stops_at_hello;
 static struct rf_err lost_why, bad_why;
 static struct rf_msg_bad last_bad;
-static char taken_version[64], last_line[256], logged[4096];
+static char taken_version[64], last_line[256];
 static enum rf_msg_type last_message;
 
 /* --- Its launcher --------------------------------------------------------- */
@@ -176,14 +176,6 @@ static int64_t clock_now(void)
     return rf_now_ns() + later_ns;
 }
 
-static void take_line(enum rf_log_level level, const char *line, void *data)
-{
-    (void)level;
-    (void)data;
-    snprintf(logged + strlen(logged), sizeof(logged) - strlen(logged), "%s\n",
-             line);
-}
-
 static void setup(void)
 {
     static char address[] = "auto";
@@ -197,7 +189,7 @@ static void setup(void)
                                       .now = clock_now,
                                       .events = &events};
     ends_setup();
-    rf_log_set_sink(take_line, NULL);
+    logged_begin();
     config = (struct rf_config){
         .n_nodes = 1,
         .nodes = &settings,
@@ -351,7 +343,7 @@ static void teardown(void)
     if (has_boot) {
         rf_msg_free(&boot);
     }
-    rf_log_set_sink(NULL, NULL);
+    logged_end();
 }
 
 static bool is_lost(void)

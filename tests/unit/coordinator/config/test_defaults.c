@@ -1,9 +1,9 @@
 /* "variables" and "defaults" of cluster.json. */
 #include <string.h>
 
-#include "common/log.h"
 #include "common/mem.h"
 #include "tests/lib/configured.h"
+#include "tests/lib/logged.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
@@ -61,30 +61,22 @@ TEST(test_suite_variables_reach_the_model)
     ck_assert_int_eq(json_integer_at(config->model, "megatron.num_layers"), 3);
 }
 
-/* Keeps the last of the lines; `data` has 256 bytes. */
-static void take_line(enum rf_log_level level, const char *line, void *data)
-{
-    ck_assert_int_eq(level, RF_LOG_WARN);
-    snprintf(data, 256, "%s", line);
-}
-
 TEST(test_suite_a_variable_that_nothing_uses_is_warned_of)
 {
     struct rf_config *config;
-    char said[256] = "";
-    rf_log_set_sink(take_line, said);
+    logged_begin();
     config =
         configured_only("{" BASE ", 'variables': {'n': 4}, 'scenarios': [{"
                         "'name': 'a', 'train': {'tp': '$n'}, 'infer': {}}]}");
-    ck_assert_str_eq(said, "");
+    ck_assert_str_eq(logged, "");
     rf_config_destroy(config);
     config =
         configured_only("{" BASE ", 'variables': {'n': 4, 'm': '$n', 'tp': 1}, "
                         "'scenarios': [{'name': 'n', 'train': {'tp': '$n'}, "
                         "'infer': {'tp': '$tp'}}]}");
-    rf_log_set_sink(NULL, NULL);
-    assert_says(said, "c.json: $.variables.m: ");
-    assert_says(said, "\"$m\"");
+    logged_expect(RF_LOG_WARN, 1);
+    assert_says(logged, "c.json: $.variables.m: ");
+    assert_says(logged, "\"$m\"");
     rf_config_destroy(config);
 }
 

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "common/json.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/config/config.h"
 #include "coordinator/config/overrides.h"
+#include "tests/lib/logged.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
@@ -124,29 +124,21 @@ LOOP_TEST(test_overrides_null_removes, 5)
     ck_assert(json_equal(document, wanted));
 }
 
-/* Appends the lines; `data` has 256 bytes. */
-static void take_line(enum rf_log_level level, const char *line, void *data)
-{
-    size_t used = strlen(data);
-    ck_assert_int_eq(level, RF_LOG_WARN);
-    snprintf((char *)data + used, 256 - used, "%s", line);
-}
-
 /* There is a method of that name. */
 TEST(test_overrides_warn_where_null_may_mean_the_method)
 {
     json_auto_t *document = cluster();
-    char said[256] = "";
-    rf_log_set_sink(take_line, said);
+    logged_begin();
     ck_assert_int_eq(set(document, "scenarios[1].train=null", NULL), RF_OK);
     ck_assert_int_eq(set(document, "launch.method=ssh", NULL), RF_OK);
     ck_assert_int_eq(set(document, "launch.method=null", NULL), RF_OK);
-    ck_assert_str_eq(said, "");
+    ck_assert_str_eq(logged, "");
     ck_assert_int_eq(set(document, "scenarios.*.method=null", NULL), RF_OK);
-    rf_log_set_sink(NULL, NULL);
-    ck_assert_str_eq(said, "warning: --set scenarios.*.method=null removes the "
-                           "key; for method null type "
-                           "'scenarios.*.method=\"null\"'");
+    logged_expect(RF_LOG_WARN, 1);
+    ck_assert_str_eq(logged,
+                     "warning: --set scenarios.*.method=null removes the "
+                     "key; for method null type "
+                     "'scenarios.*.method=\"null\"'\n");
 }
 
 static const struct {

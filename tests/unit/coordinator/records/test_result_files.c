@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/records/result_files.h"
 #include "tests/lib/fake_root.h"
+#include "tests/lib/logged.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
@@ -148,75 +148,56 @@ static const struct {
     {"{'schema_version': 1, 'name': 'bad'}", "not a record with a summary"},
 };
 
-struct lines {
-    char text[4096];
-    size_t n;
-};
-
-static void take_line(enum rf_log_level level, const char *line, void *data)
-{
-    struct lines *lines = data;
-    size_t used = strlen(lines->text);
-    ck_assert_int_eq(level, RF_LOG_WARN);
-    snprintf(lines->text + used, sizeof(lines->text) - used, "%s\n", line);
-    lines->n++;
-}
-
 LOOP_TEST(test_result_files_that_are_bad_are_named_and_left_out,
           RF_ARRAY_SIZE(bad))
 {
     AUTO(rf_result_set) set = {0};
-    struct lines said = {.text = ""};
     make_run("first");
     write_file("first", "bad.json", bad[_i].text);
     write_file("first", "run.json",
                "{'scenarios': [{'name': 'bad', 'status': 'ok'}]}");
-    rf_log_set_sink(take_line, &said);
+    logged_begin();
     add(&set, "first");
     add(&set, "first/"); /* says nothing again */
-    rf_log_set_sink(NULL, NULL);
+    logged_expect(RF_LOG_WARN, 1);
     ck_assert_uint_eq(set.n, 2);
     ck_assert_uint_eq(set.n_bad, 1);
-    ck_assert_msg(said.n == 1 && strstr(said.text, bad[_i].why) != NULL &&
-                      strstr(said.text, "first/bad.json") != NULL,
-                  "%s", said.text);
+    assert_says(logged, bad[_i].why);
+    assert_says(logged, "first/bad.json");
 }
 
 TEST(test_result_files_take_a_folder_with_nothing_but_bad_ones)
 {
     AUTO(rf_result_set) set = {0};
-    struct lines said = {.text = ""};
     fake_root_run("mkdir -p first/folder.json");
     write_file("first", "run.json", "{'scen");
     write_file("first", "bad.json", "{");
-    rf_log_set_sink(take_line, &said);
+    logged_begin();
     add(&set, "first");
-    rf_log_set_sink(NULL, NULL);
+    logged_expect(RF_LOG_WARN, 3);
     ck_assert_uint_eq(set.n, 0);
     ck_assert_uint_eq(set.n_bad, 3);
-    ck_assert_uint_eq(said.n, 3);
 }
 
 TEST(test_result_files_of_one_scenario_are_all_left_out)
 {
     AUTO(rf_result_set) set = {0};
-    struct lines said = {.text = ""};
     const char *record = "{'schema_version': 1, 'name': 'q', 'summary': {}}";
     make_run("first");
     write_file("first", "x1.json", record);
     write_file("first", "x2.json", record);
-    rf_log_set_sink(take_line, &said);
+    logged_begin();
     add(&set, "first");
-    rf_log_set_sink(NULL, NULL);
+    logged_expect(RF_LOG_WARN, 2);
     ck_assert_uint_eq(set.n, 2);
     ck_assert_str_eq(set.files[0].name, "read");
     ck_assert_str_eq(set.files[1].name, "split");
     ck_assert_uint_eq(set.n_bad, 2);
     assert_says(
-        said.text,
+        logged,
         "x1.json: left out: duplicate record of scenario q, also in x2.json");
     assert_says(
-        said.text,
+        logged,
         "x2.json: left out: duplicate record of scenario q, also in x1.json");
 }
 
@@ -224,7 +205,6 @@ TEST(test_result_files_of_one_scenario_are_all_left_out)
 TEST(test_result_files_are_spoken_of_in_one_line_each)
 {
     AUTO(rf_result_set) set = {0};
-    struct lines said = {.text = ""};
     make_run("first");
     write_file("first", "run.json",
                "{\"scenarios\": [{\"name\": \"x\\nerror: forged\", "
@@ -233,12 +213,11 @@ TEST(test_result_files_are_spoken_of_in_one_line_each)
     write_file("first", "named.json",
                "{\"schema_version\": 1, \"name\": \"y\\nerror: forged\", "
                "\"summary\": {}}");
-    rf_log_set_sink(take_line, &said);
+    logged_begin();
     add(&set, "first");
-    rf_log_set_sink(NULL, NULL);
-    ck_assert_uint_eq(said.n, 2);
-    ck_assert_msg(strstr(said.text, "\nerror") == NULL, "%s", said.text);
-    assert_says(said.text, "x error: forged");
+    logged_expect(RF_LOG_WARN, 2);
+    ck_assert_msg(strstr(logged, "\nerror") == NULL, "%s", logged);
+    assert_says(logged, "x error: forged");
     ck_assert_uint_eq(set.n, 3);
     for (size_t i = 0; i < set.n; i++) {
         ck_assert_ptr_null(strchr(set.files[i].name, '\n'));

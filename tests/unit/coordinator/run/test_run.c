@@ -2,9 +2,9 @@
  * faults are in test_run_fault.c. */
 #include <stdio.h>
 
-#include "common/log.h"
 #include "common/mem.h"
 #include "tests/lib/fake_run.h"
+#include "tests/lib/logged.h"
 #include "tests/unit/unit.h"
 
 FIXTURE(fake_run_quiet, NULL)
@@ -326,21 +326,14 @@ TEST(test_run_forces_agents_that_do_not_stop)
     ck_assert_uint_eq(fake->forced_stops, 1);
 }
 
-static void find_not_run(enum rf_log_level level, const char *line, void *data)
-{
-    bool *found = data;
-    *found |= level == RF_LOG_ERROR && has(line, "not run: second");
-}
-
 TEST(test_run_time_limit_fails_the_scenario_and_begins_no_other)
 {
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 5);
-    bool told = false;
-    rf_log_set_sink(find_not_run, &told);
+    logged_begin();
     fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, 0, "run", 0));
     ck_assert(fake_cluster_run(fake, 30 * FAKE_S));
-    rf_log_set_sink(NULL, NULL);
-    ck_assert(told);
+    logged_end();
+    assert_says(logged, "error: not run: second");
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 1);
     assert_says(fake_fault(&fake->attempts[0], 0)->text,

@@ -1,10 +1,10 @@
 /* Scenarios are planned once, within a budget of memory. */
 #include <string.h>
 
-#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/scenario/scenario_set.h"
 #include "tests/lib/configured.h"
+#include "tests/lib/logged.h"
 #include "tests/unit/unit.h"
 
 AUTO_POINTER(rf_scenario_set, rf_scenario_set_destroy)
@@ -136,31 +136,19 @@ TEST(test_the_first_scenario_that_cannot_work_is_named)
     assert_says(err.text, "$.scenarios[1] (bad)");
 }
 
-#define SAID_BYTES 600
-
-static void take_line(enum rf_log_level level, const char *line, void *data)
-{
-    char *said = data;
-    size_t used = strlen(said);
-    if (level == RF_LOG_INFO) {
-        snprintf(said + used, SAID_BYTES - used, "%s\n", line);
-    }
-}
-
 TEST(test_members_that_cannot_work_are_left_out_where_allowed)
 {
     AUTO(lab) lab = lab_of("{'name': 's', 'impossible': 'skip', 'train': "
                            "{'tp': [1, 3, 2]}, 'infer': {'tp': 4}}");
     AUTO(rf_scenario_set) *scenarios = NULL;
     AUTO(rf_scenario) *second = NULL;
-    char said[SAID_BYTES] = "";
-    rf_log_set_sink(take_line, said);
+    logged_begin();
     ck_assert_int_eq(rf_scenario_set_plan(lab.config, lab.model,
                                           RF_SCENARIOS_BYTES, &scenarios, NULL),
                      RF_OK);
-    rf_log_set_sink(NULL, NULL);
-    ck_assert_ptr_eq(strstr(said, "2 of 3 scenarios, 1 skipped\nskipped: "),
-                     said);
+    logged_end();
+    ck_assert_ptr_eq(strstr(logged, "2 of 3 scenarios, 1 skipped\nskipped: "),
+                     logged);
     ck_assert_uint_eq(lab.config->n_scenarios, 2);
     ck_assert_uint_eq(lab.config->n_skipped, 1);
     ck_assert_str_eq(lab.config->skipped[0].name, "s-train.tp=3");

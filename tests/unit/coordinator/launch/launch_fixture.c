@@ -244,6 +244,16 @@ const char *launch_file(const char *name, const char *text, mode_t mode)
     return path;
 }
 
+pid_t launch_pid(const char *name)
+{
+    FILE *file = fopen(fake_root_path(name), "re");
+    pid_t pid = 0;
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    return pid;
+}
+
 bool is_alive(pid_t pid)
 {
     char path[64], text[256] = "";

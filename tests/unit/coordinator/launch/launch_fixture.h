@@ -46,6 +46,8 @@ void await_note(struct seen *seen, const char *text, unsigned limit_s);
  * ends. */
 const char *launch_file(const char *name, const char *text, mode_t mode);
 
+/* The process whose id is in that file. */
+pid_t launch_pid(const char *name);
 /* Whether a process with this id is there and not a zombie. */
 bool is_alive(pid_t pid);
 /* Waits until it is gone, at most 5 s. */

@@ -17,8 +17,11 @@ extern struct seen sshd_seen;             /* of the calls below */
 /* Why these tests cannot run here, or NULL. */
 const char *sshd_missing(void);
 
-/* Starts sshd with more lines of configuration ("" for none). */
+/* Starts sshd with more lines of configuration ("" for none); known_hosts has
+ * its key. */
 void sshd_start(const char *more);
+/* Makes known_hosts one line: `name` and the key of KEY.pub. */
+void sshd_know(const char *name, const char *key);
 
 /* Runs a program to its end and expects 0; arguments end with NULL. */
 void sshd_run(const char *program, ...) __attribute__((sentinel));

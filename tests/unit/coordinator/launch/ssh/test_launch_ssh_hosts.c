@@ -164,20 +164,6 @@ TEST(test_ssh_jump_host_is_looked_up_in_the_given_config)
     expect_through_jump_host();
 }
 
-/* known_hosts with one line: `name` and the key of a file. */
-static void know(const char *name, const char *key)
-{
-    char path[128], type[64] = "", base64[1024] = "", line[1200];
-    FILE *file;
-    snprintf(path, sizeof(path), "%s/%s.pub", fake_root, key);
-    file = fopen(path, "re");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fscanf(file, "%63s %1023s", type, base64), 2);
-    fclose(file);
-    snprintf(line, sizeof(line), "%s %s %s\n", name, type, base64);
-    launch_file("known_hosts", line, 0600);
-}
-
 static void use_alias(const char *alias)
 {
     char text[256];
@@ -193,7 +179,7 @@ LOOP_TEST(test_ssh_host_key_is_known_under_its_alias, 3)
     char path[128];
     sshd_start("");
     use_alias(names[_i]);
-    know(names[_i], "host_key"); /* whatever the port */
+    sshd_know(names[_i], "host_key"); /* whatever the port */
     sshd_expect_success();
     snprintf(path, sizeof(path), "%s/known_hosts", fake_root);
     sshd_run("/usr/bin/ssh-keygen", "-q", "-H", "-f", path, NULL);
@@ -210,7 +196,7 @@ TEST(test_ssh_known_kind_of_key_of_an_alias_is_asked_for)
     snprintf(more, sizeof(more), "HostKey %s\n", path);
     sshd_start(more);
     use_alias("cluster-node");
-    know("cluster-node", "second_key");
+    sshd_know("cluster-node", "second_key");
     sshd_expect_success();
 }
 
@@ -263,7 +249,6 @@ TEST(test_ssh_stubborn_proxy_is_killed)
 {
     int64_t started = rf_now_ns();
     char text[128];
-    pid_t pid = 0;
     sshd_node.port = 1;
     snprintf(text, sizeof(text),
              "sh -c 'trap \"\" TERM HUP; echo $$ > %s/pid; sleep 300; sleep "
@@ -273,14 +258,5 @@ TEST(test_ssh_stubborn_proxy_is_killed)
     sshd_how.timeout_s = 1;
     sshd_expect_fail("", 10);
     ck_assert_int_lt(rf_now_ns() - started, 6 * RF_NS_PER_S);
-    {
-        char path[128];
-        FILE *file;
-        snprintf(path, sizeof(path), "%s/pid", fake_root);
-        file = fopen(path, "re");
-        ck_assert_ptr_nonnull(file);
-        ck_assert_int_eq(fscanf(file, "%d", &pid), 1);
-        fclose(file);
-    }
-    await_gone(pid);
+    await_gone(launch_pid("pid"));
 }

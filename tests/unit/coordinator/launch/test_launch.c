@@ -141,12 +141,12 @@ TEST(test_launch_manual_shows_a_command_without_the_key)
 {
     struct seen seen;
     struct stat info;
-    char path[128], expected[256], text[80] = "";
+    const char *path = fake_root_path("refit-coord/r1-0.key");
+    char expected[256], text[80] = "";
     FILE *file;
     setenv("XDG_CACHE_HOME", fake_root, 1);
     seen_start(&seen, &manual_order);
     await_note(&seen, "run on this node:", 5);
-    snprintf(path, sizeof(path), "%s/refit-coord/r1-0.key", fake_root);
     snprintf(
         expected, sizeof(expected),
         "run on this node: refit-worker --connect 10.0.0.1:4000 --identity "

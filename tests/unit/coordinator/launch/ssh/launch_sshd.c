@@ -25,7 +25,6 @@ struct seen sshd_seen;
 
 static pid_t adopted[8];
 static unsigned n_adopted;
-static char worker[128], known_hosts[128], identity[128];
 
 const char *sshd_missing(void)
 {
@@ -84,11 +83,9 @@ int sshd_listen(uint32_t *port)
 
 int sshd_count(const char *name, const char *text)
 {
-    char path[128], line[4096];
+    char line[4096];
     int count = 0;
-    FILE *file;
-    snprintf(path, sizeof(path), "%s/%s", fake_root, name);
-    file = fopen(path, "re");
+    FILE *file = fopen(fake_root_path(name), "re");
     if (file == NULL) {
         return -1;
     }
@@ -137,7 +134,7 @@ static pid_t spawn_sshd(const char *config, const char *log)
 
 static bool try_start(const char *more)
 {
-    char text[4096], log[128];
+    char text[4096];
     const char *config;
     int64_t deadline = rf_now_ns() + 10 * RF_NS_PER_S;
     pid_t pid;
@@ -153,8 +150,7 @@ static bool try_start(const char *more)
              more, sshd_node.port, fake_root, fake_root, fake_root, fake_root,
              fake_root);
     config = launch_file("sshd_config", text, 0600);
-    snprintf(log, sizeof(log), "%s/sshd.log", fake_root);
-    pid = spawn_sshd(config, log);
+    pid = spawn_sshd(config, fake_root_path("sshd.log"));
     /* Without connecting, which would count as a start-up. */
     while (sshd_count("sshd.pid", "") < 1) {
         if (waitpid(pid, NULL, WNOHANG) == pid) {
@@ -184,9 +180,9 @@ void sshd_start(const char *more)
     ck_abort_msg("sshd does not start");
 }
 
-static const char *make_key(const char *name, char path[128])
+static const char *make_key(const char *name)
 {
-    snprintf(path, 128, "%s/%s", fake_root, name);
+    const char *path = fake_root_path(name);
     sshd_run("/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C",
              "test", "-f", path, NULL);
     return path;
@@ -194,24 +190,20 @@ static const char *make_key(const char *name, char path[128])
 
 static void setup(void)
 {
-    char host_key[128];
     launch_setup();
     n_adopted = 0;
     unsetenv("SSH_AUTH_SOCK");
-    make_key("host_key", host_key);
-    make_key("id", identity);
-    fake_root_run("cp id.pub authorized_keys");
-    snprintf(known_hosts, sizeof(known_hosts), "%s/known_hosts", fake_root);
+    make_key("host_key");
     /* A worker that repeats what it reads until the end of its input. */
-    strcpy(
-        worker,
-        launch_file("worker", "#!/bin/sh\necho \"args $*\"\nexec cat\n", 0700));
-    sshd_how = (struct rf_launch_config){.method = "ssh",
-                                         .worker = worker,
-                                         .known_hosts = known_hosts,
-                                         .timeout_s = 15};
+    sshd_how = (struct rf_launch_config){
+        .method = "ssh",
+        .worker = launch_file("worker",
+                              "#!/bin/sh\necho \"args $*\"\nexec cat\n", 0700),
+        .known_hosts = fake_root_path("known_hosts"),
+        .timeout_s = 15};
     sshd_node = (struct rf_node_config){
-        .name = "node-a", .hostname = "127.0.0.1", .identity = identity};
+        .name = "node-a", .hostname = "127.0.0.1", .identity = make_key("id")};
+    fake_root_run("cp id.pub authorized_keys");
     sshd_order =
         (struct rf_launch_order){.node = &sshd_node, .settings = &sshd_how};
 }

@@ -93,14 +93,6 @@ static void deploy(void)
         launch_file("binary", "#!/bin/sh\necho deployed $0\nexec cat\n", 0700);
 }
 
-/* In the private folder, which is the home on the node. */
-static void at_home(const char *command)
-{
-    char line[512];
-    snprintf(line, sizeof(line), "cd %s && %s", fake_root, command);
-    ck_assert_int_eq(system(line), 0);
-}
-
 /* Fails with "deployment (launch.deploy): TEXT", with the home in place of each
  * "~". */
 static void expect_no_deployment(const char *text)
@@ -131,7 +123,7 @@ LOOP_TEST(test_ssh_deployment_names_what_is_in_the_way, 4)
          "cannot make the folder ~/.cache/refit-coord: ~/.cache/refit-coord is "
          "a symbolic link to x"},
     };
-    at_home(cases[_i][0]);
+    fake_root_run("%s", cases[_i][0]); /* the home on the node */
     sshd_start("");
     expect_no_deployment(cases[_i][1]);
 }

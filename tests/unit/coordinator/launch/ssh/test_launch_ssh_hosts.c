@@ -176,21 +176,20 @@ static void use_alias(const char *alias)
 LOOP_TEST(test_ssh_host_key_is_known_under_its_alias, 3)
 {
     static const char *const names[] = {"cluster-node", "node_a", "Node_-B.c_"};
-    char path[128];
     sshd_start("");
     use_alias(names[_i]);
     sshd_know(names[_i], "host_key"); /* whatever the port */
     sshd_expect_success();
-    snprintf(path, sizeof(path), "%s/known_hosts", fake_root);
-    sshd_run("/usr/bin/ssh-keygen", "-q", "-H", "-f", path, NULL);
+    sshd_run("/usr/bin/ssh-keygen", "-q", "-H", "-f", sshd_how.known_hosts,
+             NULL);
     sshd_expect_success();
 }
 
 /* sshd shows another kind of key unless it is asked for the known one. */
 TEST(test_ssh_known_kind_of_key_of_an_alias_is_asked_for)
 {
-    char path[128], more[160];
-    snprintf(path, sizeof(path), "%s/second_key", fake_root);
+    const char *path = fake_root_path("second_key");
+    char more[160];
     sshd_run("/usr/bin/ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", path,
              NULL);
     snprintf(more, sizeof(more), "HostKey %s\n", path);

@@ -246,10 +246,9 @@ TEST(test_ssh_revoked_host_key_is_refused)
 
 /* --- User keys ------------------------------------------------------------ */
 
-static const char *other_key(const char *type, const char *passphrase,
-                             char path[128])
+static const char *other_key(const char *type, const char *passphrase)
 {
-    snprintf(path, 128, "%s/other", fake_root);
+    const char *path = fake_root_path("other");
     sshd_run("/usr/bin/ssh-keygen", "-q", "-t", type, "-N", passphrase, "-f",
              path, NULL);
     return path;
@@ -257,9 +256,8 @@ static const char *other_key(const char *type, const char *passphrase,
 
 TEST(test_ssh_wrong_key_is_named)
 {
-    char path[128];
     sshd_start("");
-    sshd_node.identity = other_key("ed25519", "", path);
+    sshd_node.identity = other_key("ed25519", "");
     sshd_expect_fail("no key accepted", 20);
     assert_says(sshd_seen.why.text, "/other (nodes[0].identity, refused)");
     assert_says(sshd_seen.why.text, "key agent (none)");
@@ -269,9 +267,8 @@ TEST(test_ssh_wrong_key_is_named)
 
 TEST(test_ssh_encrypted_key_without_agent_is_a_clear_error)
 {
-    char path[128];
     sshd_start("");
-    sshd_node.identity = other_key("ed25519", "secret", path);
+    sshd_node.identity = other_key("ed25519", "secret");
     sshd_expect_fail("encrypted: needs a key agent", 20);
 }
 
@@ -288,12 +285,9 @@ LOOP_TEST(test_ssh_bad_key_files_are_named, 2)
 
 TEST(test_ssh_key_agent_serves_an_encrypted_identity)
 {
-    char sock[128], id[128];
-    pid_t agent;
+    const char *sock = fake_root_path("agent"), *id = sshd_node.identity;
     int64_t deadline = rf_now_ns() + 5 * RF_NS_PER_S;
-    snprintf(sock, sizeof(sock), "%s/agent", fake_root);
-    snprintf(id, sizeof(id), "%s/id", fake_root);
-    agent = fork();
+    pid_t agent = fork();
     if (agent == 0) {
         (void)!freopen("/dev/null", "w", stdout);
         (void)!freopen("/dev/null", "w", stderr);
@@ -316,7 +310,6 @@ TEST(test_ssh_key_agent_serves_an_encrypted_identity)
 TEST(test_ssh_hung_key_agent_is_left_alone)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    char path[128];
     int64_t started;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent", fake_root);
@@ -324,7 +317,7 @@ TEST(test_ssh_hung_key_agent_is_left_alone)
     ck_assert_int_eq(listen(fd, 4), 0);
     setenv("SSH_AUTH_SOCK", address.sun_path, 1);
     sshd_start("");
-    sshd_node.identity = other_key("ed25519", "", path);
+    sshd_node.identity = other_key("ed25519", "");
     started = rf_now_ns();
     sshd_expect_fail("key agent (does not answer)", 10);
     ck_assert_int_lt(rf_now_ns() - started, 6 * RF_NS_PER_S);
@@ -342,8 +335,8 @@ TEST(test_ssh_server_without_public_keys_is_a_clear_error)
 /* A server that trusts a certificate authority, `ca`, and no key by itself. */
 static void start_with_authority(const char *more_lines)
 {
-    char ca[128], more[256];
-    snprintf(ca, sizeof(ca), "%s/ca", fake_root);
+    const char *ca = fake_root_path("ca");
+    char more[256];
     sshd_run("/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", ca,
              NULL);
     snprintf(more, sizeof(more), "%sTrustedUserCAKeys %s.pub\n", more_lines,
@@ -356,19 +349,17 @@ static void start_with_authority(const char *more_lines)
 static void certify(const char *key, const char *authority)
 {
     const struct passwd *me = getpwuid(getuid());
-    char ca[128], public[160];
+    char public[160];
     ck_assert_ptr_nonnull(me);
-    snprintf(ca, sizeof(ca), "%s/%s", fake_root, authority);
     snprintf(public, sizeof(public), "%s.pub", key);
-    sshd_run("/usr/bin/ssh-keygen", "-q", "-s", ca, "-I", "test", "-n",
-             me->pw_name, public, NULL);
+    sshd_run("/usr/bin/ssh-keygen", "-q", "-s", fake_root_path(authority), "-I",
+             "test", "-n", me->pw_name, public, NULL);
 }
 
 LOOP_TEST(test_ssh_certificate_beside_a_key_is_tried, 3)
 {
     static const char *const types[] = {"ed25519", "ecdsa", "rsa"};
-    char key[128];
-    other_key(types[_i], "", key);
+    const char *key = other_key(types[_i], "");
     start_with_authority("");
     certify(key, "ca");
     sshd_node.identity = key;
@@ -377,16 +368,14 @@ LOOP_TEST(test_ssh_certificate_beside_a_key_is_tried, 3)
 
 TEST(test_ssh_certificates_of_the_config_are_tried)
 {
-    char beside[160], elsewhere[128], text[512];
+    char text[512];
     start_with_authority("");
     certify(sshd_node.identity, "ca");
-    snprintf(beside, sizeof(beside), "%s-cert.pub", sshd_node.identity);
-    snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", fake_root);
-    ck_assert_int_eq(rename(beside, elsewhere), 0);
+    fake_root_run("mv id-cert.pub elsewhere");
     snprintf(text, sizeof(text),
              "IdentityFile %s\nCertificateFile %s/absent\n"
-             "CertificateFile %s\n",
-             sshd_node.identity, fake_root, elsewhere);
+             "CertificateFile %s/elsewhere\n",
+             sshd_node.identity, fake_root, fake_root);
     sshd_how.use_ssh_config = true;
     sshd_how.ssh_config = launch_file("config", text, 0600);
     sshd_node.identity = NULL;
@@ -402,16 +391,14 @@ LOOP_TEST(test_ssh_bad_certificate_is_named_and_the_key_tried_alone, 3)
 {
     static const char *const why[] = {"not a certificate",
                                       "certificate of another key", "refused"};
-    char other[128], from[160], to[160], text[512];
+    char text[512];
     start_with_authority("");
     certify(sshd_node.identity, _i == 2 ? "host_key" : "ca");
     if (_i == 0) {
         launch_file("id-cert.pub", "junk\n", 0600);
     } else if (_i == 1) {
-        certify(other_key("rsa", "", other), "ca");
-        snprintf(from, sizeof(from), "%s-cert.pub", other);
-        snprintf(to, sizeof(to), "%s-cert.pub", sshd_node.identity);
-        ck_assert_int_eq(rename(from, to), 0);
+        certify(other_key("rsa", ""), "ca");
+        fake_root_run("mv other-cert.pub id-cert.pub");
     }
     snprintf(text, sizeof(text),
              "/id-cert.pub (nodes[0].identity, %s), %s (nodes[0].identity, "
@@ -420,9 +407,7 @@ LOOP_TEST(test_ssh_bad_certificate_is_named_and_the_key_tried_alone, 3)
     sshd_expect_fail(text, 20);
     ck_assert_int_eq(strstr(sshd_seen.why.text, "ssh-keygen -Lf") != NULL,
                      _i == 2);
-    snprintf(from, sizeof(from), "%s.pub", sshd_node.identity);
-    snprintf(to, sizeof(to), "%s/authorized_keys", fake_root);
-    ck_assert_int_eq(rename(from, to), 0);
+    fake_root_run("mv id.pub authorized_keys");
     sshd_expect_success();
 }
 

@@ -351,6 +351,7 @@ void oracle_plan_sides(const struct rf_model *model,
                        size_t n)
 {
     size_t partners = getenv("RF_ORACLE_PAIRS") != NULL || n < 6 ? n : 6;
+    const struct oracle_held *before = oracle_held;
     oracle_held = held;
     for (size_t a = 0; a < n; a++) {
         for (size_t b = a; b < a + partners; b++) {
@@ -360,5 +361,5 @@ void oracle_plan_sides(const struct rf_model *model,
                         sides[a], sides[b % n]);
         }
     }
-    oracle_held = NULL;
+    oracle_held = before;
 }

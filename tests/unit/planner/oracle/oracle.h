@@ -53,11 +53,10 @@ void oracle_holdings(const struct oracle *oracle, enum rf_side side,
 struct oracle_param *oracle_push(struct oracle_rank *rank, size_t n);
 
 /*
- * How ranks hold the tensors of models beyond the llama kin: a list by name,
- * with the numbers of one test's model. While oracle_held points to such a list
- * (it ends with an entry without a name), it takes the place of what the oracle
- * knows itself. Neighbours with the same `join` become one parameter where the
- * framework fuses them.
+ * How ranks hold the tensors of a model: a list by name, which ends with an
+ * entry without one. oracle_held points to that of the llama kin unless a test
+ * has another, with the numbers of its model. Neighbours with the same `join`
+ * become one parameter where the framework fuses them.
  */
 enum oracle_cut {
     ORACLE_WHOLE,

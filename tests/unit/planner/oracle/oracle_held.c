@@ -5,7 +5,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct oracle_held *oracle_held;
+#define L "model.layers.{L}."
+
+/* A tensor and its bias. */
+#define BIASED(tensor, cut)                                                    \
+    HELD(tensor ".weight", cut), HELD(tensor ".bias", cut)
+
+/* The llama kin, with all that Megatron-LM's flags add; at the end, experts as
+ * test_oracle_parts.c has them. */
+static const struct oracle_held held_llama[] = {
+    HELD("model.embed_tokens.weight", ORACLE_EMBEDDING),
+    HELD("model.embed_positions.weight", ORACLE_FIRST),
+    HELD("lm_head.weight", ORACLE_HEAD),
+    BIASED("model.norm", ORACLE_LAST),
+    BIASED(L "input_layernorm", ORACLE_WHOLE),
+    BIASED(L "post_attention_layernorm", ORACLE_WHOLE),
+    HELD_ATTENTION(L "self_attn."),
+    HELD_LATENT(L "self_attn."),
+    BIASED(L "self_attn.q_norm", ORACLE_WHOLE),
+    BIASED(L "self_attn.k_norm", ORACLE_WHOLE),
+    HELD_MLP(L "mlp."),
+    HELD_MLP(L "mlp.shared_experts."),
+    BIASED(L "mlp.gate", ORACLE_WHOLE),
+    HELD(L "mlp.gate.e_score_correction_bias", ORACLE_WHOLE),
+    HELD_EXPERTS(L "mlp.experts.{E}."),
+    HELD(L "mlp.experts.turns_in_out", ORACLE_COLUMNS, .experts = true,
+         .stacked = true),
+    HELD(L "mlp.experts.turns_bias", ORACLE_ROWS, .experts = true,
+         .stacked = true),
+    HELD(L "mlp.experts.down_in_out", ORACLE_ROWS, .experts = true,
+         .stacked = true),
+    HELD(L "mlp.experts.beside_in_out", ORACLE_HALVES, .experts = true,
+         .stacked = true),
+    {.name = NULL},
+};
+
+const struct oracle_held *oracle_held = held_llama;
 
 static struct matrix cut_parts(const struct oracle_held *held, struct matrix m,
                                uint32_t part, uint32_t parts)
@@ -45,7 +80,7 @@ static bool is_plain(const struct context *c, const struct oracle_held *held)
 static struct matrix share(const struct context *c,
                            const struct oracle_held *held, uint32_t expert)
 {
-    struct matrix m = matrix_of(c->o, held->name, c->layer, expert);
+    struct matrix m = oracle_tensor(c, held->name, expert);
     uint32_t part = held->experts ? c->at.etp
                     : held->heads ? c->at.head
                                   : c->at.tp;
@@ -80,16 +115,18 @@ static struct matrix share(const struct context *c,
     return m;
 }
 
-/* Entries from `held` on that the framework makes one parameter of. */
+/* Entries from `held` on that become one parameter: those that the framework
+ * joins, and those that are one tensor of the model. */
 static size_t joined(const struct context *c, const struct oracle_held *held)
 {
     bool vllm = oracle_is_engine(c);
-    bool megatron = c->side->layout == RF_LAYOUT_MEGATRON;
+    bool fused = vllm || c->side->layout == RF_LAYOUT_MEGATRON ||
+                 oracle_is_part(c->o, held->name);
     switch (held->join) {
     case ORACLE_QKV:
-        return vllm || megatron ? 3 : 1;
+        return fused ? 3 : 1;
     case ORACLE_GATE_UP:
-        return vllm || megatron ? 2 : 1;
+        return fused ? 2 : 1;
     case ORACLE_LATENT:
         return vllm ? 2 : 1;
     case ORACLE_ALONE:
@@ -105,9 +142,9 @@ static struct matrix join(const struct context *c,
     struct matrix all = matrix_new(0, 0);
     if (n == 3 && c->side->layout == RF_LAYOUT_MEGATRON) {
         free(all.ids);
-        return oracle_join_groups(c, matrix_of(c->o, held[0].name, c->layer, 0),
-                                  matrix_of(c->o, held[1].name, c->layer, 0),
-                                  matrix_of(c->o, held[2].name, c->layer, 0));
+        return oracle_join_groups(c, oracle_tensor(c, held[0].name, 0),
+                                  oracle_tensor(c, held[1].name, 0),
+                                  oracle_tensor(c, held[2].name, 0));
     }
     for (size_t i = 0; i < n; i++) {
         struct matrix m = share(c, &held[i], expert);
@@ -124,11 +161,12 @@ static void hold_experts(const struct context *c,
                          const struct oracle_held *held, size_t n)
 {
     uint32_t count = c->o->model->n_experts / c->side->ep;
+    bool stacked = held->stacked || oracle_is_part(c->o, held->name);
     struct matrix all = matrix_new(0, 0);
     for (uint32_t e = c->at.ep * count; e < (c->at.ep + 1) * count; e++) {
         struct matrix m = join(c, held, n, e);
         if (oracle_is_engine(c) ||
-            (c->side->layout == RF_LAYOUT_HF && held->stacked)) {
+            (c->side->layout == RF_LAYOUT_HF && stacked)) {
             all = matrix_stack(all, m);
         } else {
             matrix_hold(c->out, m);

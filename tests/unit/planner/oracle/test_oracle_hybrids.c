@@ -6,42 +6,13 @@
  */
 
 #include "tests/lib/quoted.h"
-#include "tests/unit/planner/oracle/oracle.h"
+#include "tests/unit/planner/oracle/oracle_held.h"
 #include "tests/unit/unit.h"
 
-#define HELD(tensor, ...)                                                      \
-    {                                                                          \
-        .name = (tensor), .cut = __VA_ARGS__                                   \
-    }
 #define L "model.layers.{L}."
 #define ATTENTION                                                              \
     "'hidden_size': 16, 'num_attention_heads': 8, 'num_key_value_heads': 2, "  \
     "'head_dim': 4, 'vocab_size': 96, "
-
-/* Queries, keys, values and their biases; the output. */
-#define HELD_ATTENTION(prefix)                                                 \
-    HELD(prefix "q_proj.weight", ORACLE_ROWS, .heads = true,                   \
-         .join = ORACLE_QKV),                                                  \
-        HELD(prefix "k_proj.weight", ORACLE_KV, .heads = true,                 \
-             .join = ORACLE_QKV),                                              \
-        HELD(prefix "v_proj.weight", ORACLE_KV, .heads = true,                 \
-             .join = ORACLE_QKV),                                              \
-        HELD(prefix "q_proj.bias", ORACLE_ROWS, .heads = true,                 \
-             .join = ORACLE_QKV),                                              \
-        HELD(prefix "k_proj.bias", ORACLE_KV, .heads = true,                   \
-             .join = ORACLE_QKV),                                              \
-        HELD(prefix "v_proj.bias", ORACLE_KV, .heads = true,                   \
-             .join = ORACLE_QKV),                                              \
-        HELD(prefix "o_proj.weight", ORACLE_COLUMNS, .heads = true),           \
-        HELD(prefix "o_proj.bias", ORACLE_WHOLE)
-
-#define HELD_MLP(prefix)                                                       \
-    HELD(prefix "gate_proj.weight", ORACLE_ROWS, .join = ORACLE_GATE_UP),      \
-        HELD(prefix "up_proj.weight", ORACLE_ROWS, .join = ORACLE_GATE_UP),    \
-        HELD(prefix "gate_proj.bias", ORACLE_ROWS, .join = ORACLE_GATE_UP),    \
-        HELD(prefix "up_proj.bias", ORACLE_ROWS, .join = ORACLE_GATE_UP),      \
-        HELD(prefix "down_proj.weight", ORACLE_COLUMNS),                       \
-        HELD(prefix "down_proj.bias", ORACLE_WHOLE)
 
 #define HELD_NORMS                                                             \
     HELD(L "input_layernorm.weight", ORACLE_WHOLE),                            \
@@ -75,11 +46,7 @@ static const struct oracle_held held_qwen3_next[] = {
     HELD(L "self_attn.k_norm.weight", ORACLE_WHOLE),
     HELD_MLP(L "mlp."),
     HELD(L "mlp.gate.weight", ORACLE_WHOLE),
-    HELD(L "mlp.experts.{E}.gate_proj.weight", ORACLE_ROWS,
-         .join = ORACLE_GATE_UP, .experts = true),
-    HELD(L "mlp.experts.{E}.up_proj.weight", ORACLE_ROWS,
-         .join = ORACLE_GATE_UP, .experts = true),
-    HELD(L "mlp.experts.{E}.down_proj.weight", ORACLE_COLUMNS, .experts = true),
+    HELD_EXPERTS(L "mlp.experts.{E}."),
     HELD_MLP(L "mlp.shared_expert."),
     HELD(L "mlp.shared_expert_gate.weight", ORACLE_WHOLE),
     {.name = NULL},
@@ -230,20 +197,6 @@ static const struct oracle_held held_falcon_h1[] = {HELD_FALCON(8),
 static const struct oracle_held held_one_group[] = {HELD_FALCON(1),
                                                     {.name = NULL}};
 
-#define HELD_LATENT(prefix)                                                    \
-    HELD(prefix "q_a_proj.weight", ORACLE_WHOLE, .join = ORACLE_LATENT),       \
-        HELD(prefix "kv_a_proj_with_mqa.weight", ORACLE_WHOLE,                 \
-             .join = ORACLE_LATENT),                                           \
-        HELD(prefix "q_a_proj.bias", ORACLE_WHOLE, .join = ORACLE_LATENT),     \
-        HELD(prefix "kv_a_proj_with_mqa.bias", ORACLE_WHOLE,                   \
-             .join = ORACLE_LATENT),                                           \
-        HELD(prefix "q_a_layernorm.weight", ORACLE_WHOLE),                     \
-        HELD(prefix "kv_a_layernorm.weight", ORACLE_WHOLE),                    \
-        HELD(prefix "q_b_proj.weight", ORACLE_ROWS, .heads = true),            \
-        HELD(prefix "kv_b_proj.weight", ORACLE_ROWS, .heads = true),           \
-        HELD(prefix "o_proj.weight", ORACLE_COLUMNS, .heads = true),           \
-        HELD(prefix "o_proj.bias", ORACLE_WHOLE)
-
 static const struct oracle_held held_longcat_flash[] = {
     HELD_OUTSIDE,
     HELD(L "input_layernorm.0.weight", ORACLE_WHOLE),
@@ -251,16 +204,14 @@ static const struct oracle_held held_longcat_flash[] = {
     HELD(L "post_attention_layernorm.0.weight", ORACLE_WHOLE),
     HELD(L "post_attention_layernorm.1.weight", ORACLE_WHOLE),
     HELD_LATENT(L "self_attn.0."),
+    HELD_OUTPUT(L "self_attn.0."),
     HELD_LATENT(L "self_attn.1."),
+    HELD_OUTPUT(L "self_attn.1."),
     HELD_MLP(L "mlps.0."),
     HELD_MLP(L "mlps.1."),
     HELD(L "mlp.router.classifier.weight", ORACLE_WHOLE),
     HELD(L "mlp.router.e_score_correction_bias", ORACLE_WHOLE),
-    HELD(L "mlp.experts.{E}.gate_proj.weight", ORACLE_ROWS,
-         .join = ORACLE_GATE_UP, .experts = true),
-    HELD(L "mlp.experts.{E}.up_proj.weight", ORACLE_ROWS,
-         .join = ORACLE_GATE_UP, .experts = true),
-    HELD(L "mlp.experts.{E}.down_proj.weight", ORACLE_COLUMNS, .experts = true),
+    HELD_EXPERTS(L "mlp.experts.{E}."),
     {.name = NULL},
 };
 

@@ -1,6 +1,5 @@
 /* The order in which ranks serve their peers: no two serve one at a time, and
- * refits come near their bounds, by a fluid model of the links that has tests
- * of its own. */
+ * refits come near their bounds if links are fluids (schedule_links.c). */
 #include "planner/schedule/peer_order.h"
 
 #include <stdio.h>
@@ -9,53 +8,13 @@
 
 #include "common/mem.h"
 #include "planner/strategy/schedule_build.h"
-#include "tests/lib/fluid.h"
 #include "tests/lib/gpu_example.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
 #include "tests/unit/unit.h"
 
-#define LINK 400e9 /* bytes a second, into and out of a GPU */
-
-static double run(const struct fluid_source *sources, uint32_t n, double out,
-                  double in)
-{
-    return fluid_run(sources, n, &(struct fluid_rates){out, in, out});
-}
+#define LINK 1e6 /* bytes a second, into and out of a rank */
 
 LIMIT(60)
-
-TEST(test_fluid_one_source_alone_sends_at_its_rate)
-{
-    const struct fluid_item items[] = {{1, 100}, {1, 50}};
-    const struct fluid_source sources[] = {{items, 2}, {NULL, 0}};
-    ck_assert_double_eq_tol(run(sources, 2, 10, 20), 15, 1e-9);
-    ck_assert_double_eq_tol(run(sources, 2, 20, 10), 15, 1e-9);
-}
-
-/* Sources 0 and 1 share the link into 2 until source 1 has sent its 50. */
-TEST(test_fluid_flows_into_one_rank_share_its_link)
-{
-    const struct fluid_item long_item = {2, 100}, short_item = {2, 50};
-    const struct fluid_source sources[] = {
-        {&long_item, 1}, {&short_item, 1}, {NULL, 0}};
-    ck_assert_double_eq_tol(run(sources, 3, 10, 10), 15, 1e-9);
-}
-
-/* Both have half of the link into 2 until source 1 is done; then source 0 is
- * held by its own. */
-TEST(test_fluid_is_max_min_fair)
-{
-    const struct fluid_item a = {2, 80}, b = {2, 20};
-    const struct fluid_source sources[] = {{&a, 1}, {&b, 1}, {NULL, 0}};
-    ck_assert_double_eq_tol(run(sources, 3, 8, 10), 4 + 60.0 / 8, 1e-9);
-}
-
-TEST(test_fluid_copies_inside_a_rank_use_no_link)
-{
-    const struct fluid_item local = {0, 200}, from = {0, 100};
-    const struct fluid_source sources[] = {{&local, 1}, {&from, 1}};
-    const struct fluid_rates rates = {10, 10, 25};
-    ck_assert_double_eq_tol(fluid_run(sources, 2, &rates), 10, 1e-9);
-}
 
 /* Seven ranks, colocated; the schedule has no totals. */
 TEST(test_colocated_ranks_begin_behind_themselves_and_end_at_home)
@@ -191,27 +150,6 @@ TEST(test_no_rank_is_served_twice_while_another_idles)
     }
 }
 
-/* By destination in the order in which `rank` serves them. What it copies to
- * itself runs beside that. */
-static struct fluid_source served(const struct rf_schedule *schedule,
-                                  uint32_t rank)
-{
-    size_t n, used = 0;
-    const struct rf_op **ops = rf_peer_order_of(schedule, rank, &n);
-    struct fluid_item *items = rf_xcalloc(n + 1, sizeof(*items));
-    for (size_t i = 0; i < n; i++) {
-        if (ops[i]->dst == rank) {
-            continue;
-        }
-        if (used == 0 || items[used - 1].to != ops[i]->dst) {
-            items[used++].to = ops[i]->dst;
-        }
-        items[used - 1].bytes += (double)rf_op_bytes(ops[i]);
-    }
-    free(ops);
-    return (struct fluid_source){items, used};
-}
-
 /* Seconds of the rank whose links have most to carry. */
 static double bound_of(const struct rf_schedule *schedule)
 {
@@ -223,18 +161,50 @@ static double bound_of(const struct rf_schedule *schedule)
     return (double)most / LINK;
 }
 
-static void free_sources(struct fluid_source *sources, uint32_t n)
-{
-    for (uint32_t r = 0; r < n; r++) {
-        free((void *)(uintptr_t)sources[r].items);
-    }
-    free(sources);
-}
-
 static int by_destination(const void *a, const void *b)
 {
-    const struct fluid_item *x = a, *y = b;
-    return (x->to > y->to) - (x->to < y->to);
+    const struct rf_op *const *x = a, *const *y = b;
+    return RF_COMPARE((*x)->dst, (*y)->dst);
+}
+
+/* Seconds if every rank has links of its own and sends its ops one after the
+ * other, by turns or in ascending order of destinations. What it copies to
+ * itself runs beside that. */
+static double time_of(const struct rf_schedule *schedule, bool ascending)
+{
+    const uint32_t n_ranks = schedule->n_ranks;
+    AUTO_FREE struct rf_rank *ranks = rf_xcalloc(n_ranks, sizeof(*ranks));
+    AUTO_FREE struct rf_op *ops = rf_xcalloc(schedule->n_ops, sizeof(*ops));
+    struct rf_spec spec = {.name = NULL};
+    struct rf_world world = {
+        .n_ranks = n_ranks, .ranks = ranks, .n_nodes = n_ranks};
+    struct rf_schedule chains = {.ops = ops};
+    double time;
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        size_t n;
+        const struct rf_op **turns = rf_peer_order_of(schedule, r, &n);
+        uint32_t before = RF_NO_OP;
+        ranks[r].node = r;
+        if (ascending) {
+            qsort(turns, n, sizeof(*turns), by_destination);
+        }
+        for (size_t i = 0; i < n; i++) {
+            if (turns[i]->dst != r) {
+                struct rf_op *op = &ops[chains.n_ops];
+                *op = *turns[i];
+                op->id = (uint32_t)chains.n_ops++;
+                op->dep = before;
+                op->group = RF_NO_GROUP;
+                before = op->id;
+            }
+        }
+        free(turns);
+    }
+    time = lab_time(
+        &(struct planned){.spec = &spec, .world = &world, .schedule = &chains},
+        LINK);
+    ck_assert_double_gt(time, 0);
+    return time;
 }
 
 /* Turns come as near to the bound as `limit` times it, ascending order takes
@@ -242,29 +212,17 @@ static int by_destination(const void *a, const void *b)
 static void check_times(struct planned *planned, double limit, double gain)
 {
     struct rf_schedule *schedule;
-    struct fluid_source *sources;
     struct rf_err err;
     double bound, turns, ascending;
-    uint32_t n;
     assert_ok(rf_schedule_build(planned->plan, RF_NONE, &schedule, &err), err);
-    n = schedule->n_ranks;
-    sources = rf_xcalloc(n, sizeof(*sources));
-    for (uint32_t r = 0; r < n; r++) {
-        sources[r] = served(schedule, r);
-    }
     bound = bound_of(schedule);
-    turns = run(sources, n, LINK, LINK);
-    for (uint32_t r = 0; r < n; r++) {
-        qsort((void *)(uintptr_t)sources[r].items, sources[r].n,
-              sizeof(struct fluid_item), by_destination);
-    }
-    ascending = run(sources, n, LINK, LINK);
-    ck_assert_msg(turns <= limit * bound, "%.2f ms, the bound is %.2f ms",
-                  turns * 1e3, bound * 1e3);
+    turns = time_of(schedule, false);
+    ascending = time_of(schedule, true);
+    ck_assert_msg(turns <= limit * bound, "%.2f times the bound",
+                  turns / bound);
     ck_assert_msg(ascending >= gain * turns,
-                  "destinations in ascending order: %.2f ms, turns %.2f ms",
-                  ascending * 1e3, turns * 1e3);
-    free_sources(sources, n);
+                  "destinations in ascending order: %.2f times as long",
+                  ascending / turns);
     rf_schedule_destroy(schedule);
     planned_free(planned);
 }

@@ -6,6 +6,7 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
+#include "tests/lib/places.h"
 #include "transport/codec/cast.h"
 
 #define BUCKET_BYTES 65536
@@ -263,16 +264,14 @@ void random_ops_fill(uint32_t rank, uint64_t iteration, void *memory,
 }
 
 /* A row along the op's last dimension with more than one element. */
-static void run_row(const struct rf_op *op, uint32_t row, const uint64_t *index,
+static void run_row(const struct rf_op *op, uint32_t row, const uint64_t *at,
                     void *memory[][RF_MEM_COUNT])
 {
     const uint8_t *src =
-        (const uint8_t *)memory[op->src][op->src_mem] + op->src_offset;
-    uint8_t *dst = (uint8_t *)memory[op->dst][op->dst_mem] + op->dst_offset;
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        src += index[d] * op->src_stride[d];
-        dst += index[d] * op->dst_stride[d];
-    }
+        (const uint8_t *)memory[op->src][op->src_mem] +
+        place_address(&op->box, at, op->src_offset, op->src_stride);
+    uint8_t *dst = (uint8_t *)memory[op->dst][op->dst_mem] +
+                   place_address(&op->box, at, op->dst_offset, op->dst_stride);
     const enum rf_cast cast = rf_op_cast(op);
     const uint32_t item = rf_form_item(op->from);
     if (cast == RF_CAST_NONE && op->src_stride[row] == item &&
@@ -293,20 +292,12 @@ static void run_row(const struct rf_op *op, uint32_t row, const uint64_t *index,
 
 static void run_op(const struct rf_op *op, void *memory[][RF_MEM_COUNT])
 {
-    uint64_t index[RF_BOX_DIMS] = {0};
-    uint32_t row = RF_BOX_DIMS - 1, d;
-    while (row > 0 && op->box.extent[row] == 1) {
-        row--;
-    }
+    const uint32_t row = place_row(&op->box);
+    uint64_t at[RF_BOX_DIMS];
+    memcpy(at, op->box.start, sizeof(at));
     do {
-        run_row(op, row, index, memory);
-        for (d = row; d-- > 0;) {
-            if (++index[d] < op->box.extent[d]) {
-                break;
-            }
-            index[d] = 0;
-        }
-    } while (d != UINT32_MAX);
+        run_row(op, row, at, memory);
+    } while (place_next_of(&op->box, row, at));
 }
 
 void random_ops_run(const struct random_ops *ops, void *memory[][RF_MEM_COUNT])

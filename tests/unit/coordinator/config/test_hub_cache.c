@@ -4,7 +4,6 @@
 
 #include "coordinator/config/hub_cache.h"
 #include "tests/lib/fake_root.h"
-#include "tests/lib/places.h"
 #include "tests/unit/unit.h"
 
 TEST(test_names_of_the_hub_are_told_from_paths)

@@ -7,6 +7,7 @@
 #include "common/pattern.h"
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
+#include "tests/lib/places.h"
 #include "tests/lib/planned.h"
 #include "tests/unit/unit.h"
 
@@ -43,19 +44,9 @@ struct lab {
     uint32_t *family;     /* of each byte, RF_NONE: padding */
 };
 
-static uint64_t element_offset(const struct rf_piece *piece,
-                               const uint64_t index[RF_BOX_DIMS])
-{
-    uint64_t at = piece->offset;
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        at += index[d] * piece->stride[d];
-    }
-    return at;
-}
-
 /* One element of the inference side as the pattern's bytes say, cast. */
 static void make_element(struct lab *lab, const struct rf_piece *piece,
-                         const uint64_t index[RF_BOX_DIMS])
+                         const uint64_t at[RF_BOX_DIMS])
 {
     const struct rf_plan *plan = lab->planned.plan;
     const struct rf_family *family = &plan->model->families[piece->family];
@@ -63,13 +54,12 @@ static void make_element(struct lab *lab, const struct rf_piece *piece,
         rf_form_item(rf_plan_form(plan, RF_TRAIN, piece->family));
     const uint32_t to =
         rf_form_item(rf_plan_form(plan, RF_INFER, piece->family));
-    const uint64_t seed =
-        rf_pattern_seed(piece->family, piece->box.start[0] + index[0],
-                        piece->box.start[1] + index[1]);
+    const uint64_t seed = rf_pattern_seed(piece->family, at[0], at[1]);
+    const uint64_t offset =
+        place_address(&piece->box, at, piece->offset, piece->stride);
     uint64_t element = 0, bits = 0;
     for (uint32_t d = 0; d < family->ndim; d++) {
-        element =
-            element * family->shape[d] + piece->box.start[2 + d] + index[2 + d];
+        element = element * family->shape[d] + at[2 + d];
     }
     for (uint32_t b = 0; b < from; b++) {
         bits |= (uint64_t)rf_pattern_byte(seed, ROUND, element * from + b)
@@ -80,25 +70,19 @@ static void make_element(struct lab *lab, const struct rf_piece *piece,
     } else if (from == 2 && to == 4) {
         bits <<= 16;
     }
-    memcpy(lab->image + element_offset(piece, index), &bits, to);
+    memcpy(lab->image + offset, &bits, to);
     for (uint32_t b = 0; b < to; b++) {
-        lab->family[element_offset(piece, index) + b] = piece->family;
+        lab->family[offset + b] = piece->family;
     }
 }
 
 static void make_piece(struct lab *lab, const struct rf_piece *piece)
 {
-    uint64_t index[RF_BOX_DIMS] = {0};
-    uint32_t d;
+    uint64_t at[RF_BOX_DIMS];
+    memcpy(at, piece->box.start, sizeof(at));
     do {
-        make_element(lab, piece, index);
-        for (d = RF_BOX_DIMS; d-- > 0;) {
-            if (++index[d] < piece->box.extent[d]) {
-                break;
-            }
-            index[d] = 0;
-        }
-    } while (d != UINT32_MAX);
+        make_element(lab, piece, at);
+    } while (place_next(&piece->box, at));
 }
 
 static struct rf_content_job job_of(struct lab *lab, uint64_t round)
@@ -189,8 +173,8 @@ LOOP_TEST(test_fill_writes_the_pattern_and_nothing_else, RF_ARRAY_SIZE(meshes))
     close_lab(&lab);
 }
 
-/* The element that holds byte `at`, found by trying all. */
-static void expect_place(struct lab *lab, uint64_t at,
+/* The element that holds byte `byte`, found by trying all. */
+static void expect_place(struct lab *lab, uint64_t byte,
                          const struct rf_verify_result *result)
 {
     const struct rf_rank_layout *layout =
@@ -201,31 +185,18 @@ static void expect_place(struct lab *lab, uint64_t at,
     bool known = false;
     for (size_t p = 0; p < layout->n_pieces; p++) {
         const struct rf_piece *piece = &layout->pieces[p];
-        const uint64_t *start = piece->box.start;
-        uint64_t index[RF_BOX_DIMS] = {0}, offset;
-        bool inside =
-            piece->family == result->family && result->layer_index >= start[0];
-        if (!inside || result->expert < start[1]) {
-            continue;
-        }
-        index[0] = result->layer_index - start[0];
-        index[1] = result->expert - start[1];
-        for (uint32_t d = 0; d < family->ndim; d++) {
-            inside = inside && result->index[d] >= start[2 + d];
-            index[2 + d] = result->index[d] - start[2 + d];
-        }
-        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            inside = inside && index[d] < piece->box.extent[d];
-        }
-        offset = inside ? element_offset(piece, index) : UINT64_MAX;
-        known = known || (at >= offset && at < offset + item);
-        if (inside) {
+        uint64_t at[RF_BOX_DIMS] = {result->layer_index, result->expert};
+        memcpy(at + 2, result->index, family->ndim * sizeof(*at));
+        if (piece->family == result->family && place_inside(&piece->box, at)) {
+            const uint64_t offset =
+                place_address(&piece->box, at, piece->offset, piece->stride);
+            known = known || (byte >= offset && byte < offset + item);
             ck_assert_mem_eq(result->expected, lab->image + offset, item);
             ck_assert_mem_ne(result->found, result->expected, item);
         }
     }
     ck_assert_msg(known, "byte %llu is not of the element that is named",
-                  (unsigned long long)at);
+                  (unsigned long long)byte);
 }
 
 LOOP_TEST(test_any_flipped_byte_is_found_and_named, RF_ARRAY_SIZE(meshes))

@@ -4,6 +4,7 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
+#include "tests/lib/places.h"
 #include "tests/unit/unit.h"
 #include "transport/codec/cast.h"
 #include "transport/codec/strided_copy.h"
@@ -45,18 +46,15 @@ static struct rf_op column_split(enum rf_dtype dtype)
 static struct memories *make_memories(const struct rf_op *op)
 {
     struct memories *memories = calloc(1, sizeof(*memories));
-    uint64_t index[RF_BOX_DIMS] = {0};
-    uint32_t d;
+    uint64_t at[RF_BOX_DIMS];
+    memcpy(at, op->box.start, sizeof(at));
     for (size_t k = 0; k < MEMORY_BYTES / 8; k++) {
         uint64_t word = rf_pattern_word(1, 2, k);
         memcpy(memories->src + 8 * k, &word, 8);
     }
     do {
-        uint64_t src = 0, dst = 0;
-        for (d = 0; d < RF_BOX_DIMS; d++) {
-            src += index[d] * op->src_stride[d];
-            dst += index[d] * op->dst_stride[d];
-        }
+        uint64_t src = place_address(&op->box, at, 0, op->src_stride);
+        uint64_t dst = place_address(&op->box, at, 0, op->dst_stride);
         if (rf_op_cast(op) == RF_CAST_NONE) {
             memcpy(memories->wanted + dst, memories->src + src,
                    rf_form_item(op->from));
@@ -64,13 +62,7 @@ static struct memories *make_memories(const struct rf_op *op)
             rf_cast_items(rf_op_cast(op), memories->wanted + dst,
                           memories->src + src, 1);
         }
-        for (d = RF_BOX_DIMS; d-- > 0;) {
-            if (++index[d] < op->box.extent[d]) {
-                break;
-            }
-            index[d] = 0;
-        }
-    } while (d != UINT32_MAX);
+    } while (place_next(&op->box, at));
     return memories;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "planner/layout/box.h"
+#include "tests/lib/places.h"
 #include "tests/lib/planned.h"
 #include "tests/unit/unit.h"
 #include "transport/method/runs.h"
@@ -81,22 +82,10 @@ static void check_walk(const struct rf_box *box,
                       rf_box_elements(box));
     ck_assert_uint_eq(n_runs, expected_runs);
     memcpy(at, box->start, sizeof(at));
-    for (;;) {
-        uint64_t offset = 0;
-        int d = RF_BOX_DIMS - 1;
-        for (int i = 0; i < RF_BOX_DIMS; i++) {
-            offset += (at[i] - box->start[i]) * stride[i];
-        }
+    do {
         ck_assert_int_eq(where[at[0]][at[1]][(at[2] * 5 + at[3]) * 6 + at[4]],
-                         (int64_t)offset);
-        while (d >= 0 && ++at[d] == box->start[d] + box->extent[d]) {
-            at[d] = box->start[d];
-            d--;
-        }
-        if (d < 0) {
-            break;
-        }
-    }
+                         (int64_t)place_address(box, at, 0, stride));
+    } while (place_next(box, at));
 }
 
 /* By layer, expert and dimension of the tensor. */
@@ -163,15 +152,13 @@ static void mark_pieces(const struct rf_plan *plan, enum rf_side side,
     for (size_t p = 0; p < layout->n_pieces; p++) {
         const struct rf_piece *piece = &layout->pieces[p];
         uint32_t item = rf_form_item(rf_plan_form(plan, side, piece->family));
-        uint64_t n = rf_box_elements(&piece->box);
-        for (uint64_t i = 0; i < n; i++) {
-            uint64_t rest = i, offset = piece->offset;
-            for (int d = RF_BOX_DIMS - 1; d >= 0; d--) {
-                offset += rest % piece->box.extent[d] * piece->stride[d];
-                rest /= piece->box.extent[d];
-            }
-            memset(covered + offset, 1, item);
-        }
+        uint64_t at[RF_BOX_DIMS];
+        memcpy(at, piece->box.start, sizeof(at));
+        do {
+            memset(covered + place_address(&piece->box, at, piece->offset,
+                                           piece->stride),
+                   1, item);
+        } while (place_next(&piece->box, at));
     }
 }
 

@@ -9,7 +9,7 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "planner/layout/box.h"
+#include "tests/lib/places.h"
 #include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_lab.h"
 #include "worker/content/content.h"
@@ -44,23 +44,18 @@ static void oracle(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
     for (size_t p = 0; p < layout->n_pieces; p++) {
         const struct rf_piece *piece = &layout->pieces[p];
         const struct rf_family *family = &plan->model->families[piece->family];
-        uint64_t n = rf_box_elements(&piece->box);
-        for (uint64_t i = 0; i < n; i++) {
-            uint64_t rest = i, offset = piece->offset, element = 0;
-            uint64_t index[RF_BOX_DIMS];
-            for (int d = RF_BOX_DIMS - 1; d >= 0; d--) {
-                uint64_t at = rest % piece->box.extent[d];
-                offset += at * piece->stride[d];
-                index[d] = piece->box.start[d] + at;
-                rest /= piece->box.extent[d];
-            }
+        uint64_t at[RF_BOX_DIMS];
+        memcpy(at, piece->box.start, sizeof(at));
+        do {
+            uint64_t element = 0;
             for (uint32_t d = 0; d < family->ndim; d++) {
-                element = element * family->shape[d] + index[RF_DIM_TENSOR + d];
+                element = element * family->shape[d] + at[RF_DIM_TENSOR + d];
             }
-            element_of(plan, side, piece->family, index[RF_DIM_LAYER],
-                       index[RF_DIM_EXPERT], element, iteration,
-                       arena + offset);
-        }
+            element_of(plan, side, piece->family, at[RF_DIM_LAYER],
+                       at[RF_DIM_EXPERT], element, iteration,
+                       arena + place_address(&piece->box, at, piece->offset,
+                                             piece->stride));
+        } while (place_next(&piece->box, at));
     }
 }
 

@@ -6,7 +6,7 @@
 
 #include "cuda/device/device.h"
 #include "cuda/ipc/ipc_choice.h"
-#include "tests/unit/cuda/forked_ranks.h"
+#include "tests/unit/cuda/forked.h"
 #include "tests/unit/unit.h"
 
 #define BYTES 65536

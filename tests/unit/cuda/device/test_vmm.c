@@ -10,7 +10,7 @@
 
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
-#include "tests/unit/cuda/forked_ranks.h"
+#include "tests/unit/cuda/forked.h"
 #include "tests/unit/unit.h"
 
 static struct rf_err err;

@@ -9,7 +9,7 @@
 #include "cuda/device/device.h"
 #include "cuda/device/events.h"
 #include "cuda/device/methods.h"
-#include "tests/unit/cuda/forked_ranks.h"
+#include "tests/unit/cuda/forked.h"
 #include "tests/unit/unit.h"
 #include "transport/method/module.h"
 

@@ -12,7 +12,7 @@
 #include "cuda/device/methods.h"
 #include "cuda/lockstep/phases.h"
 #include "planner/scenario/world.h"
-#include "tests/unit/cuda/forked_ranks.h"
+#include "tests/unit/cuda/forked.h"
 #include "tests/unit/unit.h"
 #include "transport/method/module.h"
 

@@ -12,7 +12,8 @@
 #include "cuda/device/device_memory.h"
 #include "cuda/device/methods.h"
 #include "planner/scenario/world.h"
-#include "tests/unit/cuda/forked_ranks.h"
+#include "tests/lib/ranks.h"
+#include "tests/unit/cuda/forked.h"
 #include "tests/unit/unit.h"
 
 #define BYTES UINT64_C(65536) /* of a chunk */
@@ -104,9 +105,8 @@ static enum rf_status iterate(const struct rf_method_env *env,
 }
 
 /* 0: the bytes are right. */
-static int play(struct forked_rank *rank, void *data)
+static int play(struct test_rank *rank)
 {
-    static atomic_bool calm;
     struct rf_rank ranks[2] = {{0}};
     struct rf_world world = {.ranks = ranks, .n_ranks = 2, .n_nodes = 1};
     const struct rf_spec spec = {.bucket_bytes = 1 << 20};
@@ -122,12 +122,11 @@ static int play(struct forked_rank *rank, void *data)
                                 .rank = rank->rank,
                                 .memory = &rf_memory_cuda,
                                 .deadline_ns = rf_now_ns() + 60 * RF_NS_PER_S,
-                                .abort = &calm,
-                                .exchange = forked_exchange,
+                                .abort = rank->abort,
+                                .exchange = test_rank_exchange,
                                 .exchange_data = rank};
     struct rf_err err = {.text = ""};
     enum rf_status status = rf_device_use(rank->rank, &err);
-    (void)data;
     make_ops(ops);
     for (int m = RF_MEM_TRAIN; m <= RF_MEM_INFER && status == RF_OK; m++) {
         status = rf_memory_cuda.alloc(ARENA, &env.arena[m], &err);
@@ -220,7 +219,7 @@ static void run(const char *direct_bytes, struct trace *out)
     setenv("FAKE_CUDA_DEVICES", "2", 1);
     setenv("FAKE_CUDA_TRACE", path, 1);
     setenv("REFIT_DIRECT_BYTES", direct_bytes, 1);
-    ck_assert_uint_eq(forked_run(2, play, NULL), 0);
+    ck_assert_uint_eq(test_ranks_run(2, play, NULL, 45, NULL), 0);
     read_lines(path, out);
     unlink(path);
     find_streams(out);

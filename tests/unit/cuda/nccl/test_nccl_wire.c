@@ -5,11 +5,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "common/clock.h"
 #include "common/mem.h"
 #include "planner/scenario/world.h"
-#include "tests/unit/cuda/forked_ranks.h"
+#include "tests/lib/ranks.h"
+#include "tests/unit/cuda/forked.h"
 #include "tests/unit/unit.h"
 
 #define RANKS 4u
@@ -93,10 +95,9 @@ static enum rf_status in_order(struct rf_nccl_wire *wire,
 }
 
 /* 0: every byte has come, 1: the exchange hung, else something else failed. */
-static int play(struct forked_rank *player, void *data)
+static int play(struct test_rank *player)
 {
-    static atomic_bool calm;
-    const bool *ordered = data;
+    const bool *ordered = player->data;
     const uint32_t rank = player->rank;
     struct rf_rank ranks[RANKS] = {{0}};
     struct rf_world world = {.ranks = ranks, .n_ranks = RANKS, .n_nodes = 2};
@@ -105,8 +106,8 @@ static int play(struct forked_rank *player, void *data)
                                       .rank = rank,
                                       .deadline_ns =
                                           rf_now_ns() + 60 * RF_NS_PER_S,
-                                      .abort = &calm,
-                                      .exchange = forked_exchange,
+                                      .abort = player->abort,
+                                      .exchange = test_rank_exchange,
                                       .exchange_data = player};
     struct rf_nccl_comms comms;
     struct rf_nccl_wire wire;
@@ -135,9 +136,16 @@ static int play(struct forked_rank *player, void *data)
 /* How many of the ranks hung. */
 static unsigned run(bool ordered)
 {
+    int statuses[RANKS];
+    unsigned hung;
     setenv("FAKE_CUDA_DEVICES", "4", 1);
     setenv("FAKE_NCCL_STALL_S", "2", 1);
-    return forked_run(RANKS, play, &ordered);
+    hung = test_ranks_run(RANKS, play, &ordered, 45, statuses);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        ck_assert_msg(WIFEXITED(statuses[r]) && WEXITSTATUS(statuses[r]) <= 1,
+                      "rank %u: status %x", r, (unsigned)statuses[r]);
+    }
+    return hung;
 }
 
 NEEDS(forked_allowed())

@@ -161,6 +161,8 @@ static void free_world(struct world *world)
     random_ops_free(&world->ops);
 }
 
+AUTO_STRUCT(world, free_world)
+
 /* An op through the codecs of both its ranks; returns the bytes sent. */
 static uint64_t carry(struct world *world, const struct rf_op *op)
 {
@@ -201,7 +203,7 @@ LOOP_TEST(test_every_encoding_carries_every_density, CASES)
 {
     const enum rf_encoding encoding =
         (enum rf_encoding)(1 + _i % (RF_ENCODINGS - 1));
-    struct world world = {.codec = {NULL}};
+    AUTO(world) world = {.codec = {NULL}};
     make_world(&world, (uint64_t)_i, densities[_i / (RF_ENCODINGS - 1)],
                encoding);
     for (uint32_t version = VERSION; version < VERSION + 3; version++) {
@@ -215,13 +217,12 @@ LOOP_TEST(test_every_encoding_carries_every_density, CASES)
         confirm(&world, version);
         step(&world, densities[(version + (uint32_t)_i) % 6], version + 1);
     }
-    free_world(&world);
 }
 
 /* Few changes are few bytes, also where they are forwarded. */
 TEST(test_forwarded_changes_stay_encoded)
 {
-    struct world world = {.codec = {NULL}};
+    AUTO(world) world = {.codec = {NULL}};
     uint64_t first = 0, forwarded = 0, whole = 0;
     make_world(&world, 3, 700, RF_ENCODING_AUTO);
     for (size_t i = 0; i < world.ops.all.n_ops; i++) {
@@ -237,14 +238,13 @@ TEST(test_forwarded_changes_stay_encoded)
     ck_assert_uint_gt(forwarded, 0);
     ck_assert_uint_lt(10 * (first + forwarded), whole);
     assert_all_there(&world);
-    free_world(&world);
 }
 
 /* Few changes are many bytes only on the way to a rank without the base, and
  * from there on. */
 TEST(test_a_rank_without_the_base_gets_all_elements)
 {
-    struct world world = {.codec = {NULL}};
+    AUTO(world) world = {.codec = {NULL}};
     AUTO_FREE bool *dense = NULL;
     uint64_t whole = 0, changes = 0, resyncs = 0;
     make_world(&world, 3, 700, RF_ENCODING_AUTO);
@@ -272,12 +272,11 @@ TEST(test_a_rank_without_the_base_gets_all_elements)
     ck_assert_uint_gt(changes, 0);
     ck_assert_uint_lt(10 * changes, whole);
     assert_all_there(&world);
-    free_world(&world);
 }
 
 LOOP_TEST(test_copies_store_what_differs, 20)
 {
-    struct world world = {.codec = {NULL}};
+    AUTO(world) world = {.codec = {NULL}};
     make_world(&world, (uint64_t)_i, densities[_i % 6], RF_ENCODING_AUTO_RAW);
     for (size_t i = 0; i < world.ops.all.n_ops; i++) {
         const struct rf_op *op = &world.ops.all.ops[i];
@@ -296,7 +295,6 @@ LOOP_TEST(test_copies_store_what_differs, 20)
         }
     }
     assert_all_there(&world);
-    free_world(&world);
 }
 
 /* One op of 64 Ki elements from rank 0 to rank 1, with few changes. */
@@ -313,8 +311,10 @@ struct one_op {
     uint8_t wire[RF_CHUNK_BYTES];
 };
 
+/* In place of the one before, if any. */
 static void make_codec(struct one_op *one, enum rf_encoding encoding)
 {
+    rf_delta_codec_destroy(one->codec);
     one->codec = rf_delta_codec_create(
         &(struct rf_delta_codec_how){.encoding = encoding,
                                      .schedule = &one->schedule,
@@ -330,8 +330,23 @@ static void make_codec(struct one_op *one, enum rf_encoding encoding)
     rf_coder_of(&one->op, rf_delta_codec_of(one->codec), &one->coder);
 }
 
-static void make_one(struct one_op *one, enum rf_encoding encoding)
+/* The next chunk of the first `total` items. */
+static void encode(struct one_op *one, uint64_t total, uint64_t at)
 {
+    one->chunk = rest_of(total, at);
+    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+}
+
+static void encode_all(struct one_op *one)
+{
+    for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items) {
+        encode(one, sizeof(one->now), at);
+    }
+}
+
+static struct one_op *one_of(enum rf_encoding encoding)
+{
+    struct one_op *one = rf_xcalloc(1, sizeof(*one));
     struct rf_op op = {.dst = 1,
                        .dep = RF_NO_OP,
                        .dst_mem = RF_MEM_INFER,
@@ -350,10 +365,20 @@ static void make_one(struct one_op *one, enum rf_encoding encoding)
         one->now[i] = (uint16_t)(one->now[i] + (i % 97 == 5));
     }
     make_codec(one, encoding);
-    one->chunk = rest_of(one->coder.shape.total_items, 0);
-    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    encode(one, sizeof(one->now), 0);
     ck_assert_uint_eq(one->chunk.items, sizeof(one->now));
+    return one;
 }
+
+static void one_free(struct one_op *one)
+{
+    if (one != NULL) {
+        rf_delta_codec_destroy(one->codec);
+        free(one);
+    }
+}
+
+AUTO_POINTER(one_op, one_free)
 
 static const char *refusal(struct one_op *one)
 {
@@ -370,8 +395,7 @@ static bool take(struct one_op *one)
  * wrong. */
 LOOP_TEST(test_unchanged_elements_are_not_written, RF_ENCODINGS - 1)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, (enum rf_encoding)(_i + 1));
+    AUTO(one_op) *one = one_of((enum rf_encoding)(_i + 1));
     for (uint32_t i = 0; i < 65536; i++) {
         one->there[i] = i % 97 == 5 ? one->there[i] : 0xABCD;
     }
@@ -379,20 +403,18 @@ LOOP_TEST(test_unchanged_elements_are_not_written, RF_ENCODINGS - 1)
     for (uint32_t i = 0; i < 65536; i++) {
         ck_assert_uint_eq(one->there[i], i % 97 == 5 ? one->now[i] : 0xABCD);
     }
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Nor by a copy, even where memory may not be written: all but the first page,
  * where one element has changed. */
 TEST(test_copies_of_what_is_there_write_nothing)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO_RAW);
     const size_t bytes = sizeof(one->now);
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     void *there = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(there, MAP_FAILED);
-    make_one(one, RF_ENCODING_AUTO_RAW);
     memcpy(there, one->now, bytes);
     *(uint16_t *)there ^= 1;
     ck_assert_int_eq(mprotect((uint8_t *)there + page, bytes - page, PROT_READ),
@@ -400,43 +422,36 @@ TEST(test_copies_of_what_is_there_write_nothing)
     rf_coder_copy(&one->coder, 0, bytes, there, one->now, true);
     ck_assert_mem_eq(there, one->now, bytes);
     munmap(there, bytes);
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* It may come from a peer that counts wrongly. */
 TEST(test_a_chunk_that_cuts_elements_is_refused)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_AUTO);
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO);
     one->chunk.first = 1;
     one->chunk.items = 2;
     ck_assert(!take(one));
     one->chunk.first = 2;
     one->chunk.items = sizeof(one->now) - 2;
     ck_assert(!take(one));
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Nor may blocks be of fewer elements than the chunk, or of more. */
 TEST(test_a_chunk_with_blocks_of_other_elements_is_refused)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_GAP8);
-    one->chunk = rest_of(sizeof(one->now) - 4, 0);
-    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    AUTO(one_op) *one = one_of(RF_ENCODING_GAP8);
+    encode(one, sizeof(one->now) - 4, 0);
     for (uint64_t more = 0; more <= 4; more += 2) {
         one->chunk.items = sizeof(one->now) - 6 + more;
         rf_delta_codec_seal(one->codec, &one->chunk, one->wire);
         ck_assert(take(one) == (more == 2));
     }
-    rf_delta_codec_destroy(one->codec);
 }
 
 LOOP_TEST(test_a_damaged_chunk_is_refused, RF_ENCODINGS - 1)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    AUTO(one_op) *one = one_of((enum rf_encoding)(_i + 1));
     uint64_t refused = 0, tries = 0;
-    make_one(one, (enum rf_encoding)(_i + 1));
     for (uint64_t at = 0; at < one->chunk.bytes; at += 1 + at % 7) {
         one->wire[at] ^= (uint8_t)(1u << at % 8);
         refused += !take(one);
@@ -452,27 +467,23 @@ LOOP_TEST(test_a_damaged_chunk_is_refused, RF_ENCODINGS - 1)
     one->chunk.items += 2;
     ck_assert(take(one));
     ck_assert_mem_eq(one->there, one->now, sizeof(one->now));
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Another version's changes would be applied to the wrong weights. */
 TEST(test_a_chunk_of_another_version_is_refused)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_GAP8_DIFF);
+    AUTO(one_op) *one = one_of(RF_ENCODING_GAP8_DIFF);
     rf_delta_codec_begin(one->codec, VERSION + 1);
     assert_says(refusal(one), "belongs to another iteration");
     rf_delta_codec_begin(one->codec, VERSION);
     ck_assert(take(one));
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* So would changes of other weights than the rank holds: none, or those of an
  * iteration that it missed. */
 LOOP_TEST(test_a_chunk_without_its_base_is_refused, RF_ENCODINGS - 1)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, (enum rf_encoding)(_i + 1));
+    AUTO(one_op) *one = one_of((enum rf_encoding)(_i + 1));
     for (uint32_t held = 0; held < VERSION + 2; held++) {
         rf_delta_codec_hold(one->codec, held);
         if (held == VERSION - 1) {
@@ -486,7 +497,6 @@ LOOP_TEST(test_a_chunk_without_its_base_is_refused, RF_ENCODINGS - 1)
     ck_assert(take(one));
     rf_delta_codec_commit(one->codec);
     assert_says(refusal(one), "which this rank does not hold");
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Sends all; bit k is set if chunk k begins, after two heads, with a dense block.
@@ -495,8 +505,7 @@ static uint32_t send_all(struct one_op *one)
 {
     uint32_t dense = 0, k = 0;
     for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items, k++) {
-        one->chunk = rest_of(sizeof(one->now), at);
-        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+        encode(one, sizeof(one->now), at);
         dense |= (one->wire[22] == RF_DELTA_DENSE ? 1u : 0u) << k;
         ck_assert(take(one));
     }
@@ -519,9 +528,8 @@ static void step_but(struct one_op *one, uint32_t same, uint32_t hole)
  * saves. Samples seldom see a hole for which it would be worth its bytes. */
 TEST(test_a_block_of_which_nearly_all_changed_goes_whole)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO);
     uint32_t whole[2] = {0};
-    make_one(one, RF_ENCODING_AUTO);
     ck_assert(take(one));
     for (uint32_t turn = 0; turn < 40; turn++) {
         step_but(one, turn % 2 == 0 ? 16 : 14, 700 * turn);
@@ -529,30 +537,27 @@ TEST(test_a_block_of_which_nearly_all_changed_goes_whole)
     }
     ck_assert_uint_ge(whole[0], 15);
     ck_assert_uint_eq(whole[1], 0);
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* As many as samples, and as far from each other. */
 TEST(test_changes_at_regular_distances_are_not_all)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO);
     const uint32_t distance =
         (RF_CHUNK_BYTES / 2 - 13) / 8; /* a chunk's heads */
-    make_one(one, RF_ENCODING_AUTO);
     ck_assert(take(one));
     step_but(one, 1, 0);
     for (uint32_t i = 0; i < 65536; i++) {
         one->now[i] ^= i % distance < 512;
     }
     ck_assert_uint_eq(send_all(one), 0);
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Whoever else needs it gets it, and the next step is compared with it. */
 LOOP_TEST(test_what_went_whole_is_in_the_shadow, 2)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, _i == 0 ? RF_ENCODING_AUTO : RF_ENCODING_AUTO_RAW);
+    AUTO(one_op) *one =
+        one_of(_i == 0 ? RF_ENCODING_AUTO : RF_ENCODING_AUTO_RAW);
     ck_assert(take(one));
     step_but(one, 65537, 65536);
     ck_assert_uint_eq(send_all(one), 7);
@@ -566,38 +571,32 @@ LOOP_TEST(test_what_went_whole_is_in_the_shadow, 2)
     one->now[100] ^= 1;
     ck_assert_uint_eq(send_all(one), 0);
     ck_assert_uint_lt(one->chunk.bytes, 100);
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Differences need to know what has not changed. */
 TEST(test_while_the_shadow_is_kept_all_is_compared)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_AUTO_DIFF);
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO_DIFF);
     ck_assert(take(one));
     step_but(one, 40, 0);
     ck_assert_uint_eq(send_all(one), 0);
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Whoever has sent nothing yet sends all, which anybody may take. */
 TEST(test_without_a_base_all_elements_travel)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_GAP8_DIFF);
+    AUTO(one_op) *one = one_of(RF_ENCODING_GAP8_DIFF);
     memset(one->there, 0xAB, sizeof(one->there));
     rf_delta_codec_begin(one->codec, VERSION);
     for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items) {
-        one->chunk = rest_of(sizeof(one->now), at);
         rf_delta_codec_hold(one->codec, 0);
-        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+        encode(one, sizeof(one->now), at);
         rf_delta_codec_hold(one->codec, VERSION + 5);
         ck_assert(take(one));
     }
     ck_assert_mem_eq(one->there, one->now, sizeof(one->now));
     rf_delta_codec_commit(one->codec); /* now it has */
     ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Rank 1 forwards all of what it gets, which it keeps for that, and the second
@@ -606,14 +605,13 @@ TEST(test_a_part_of_what_came_is_not_taken_for_the_whole)
 {
     static uint16_t held[65536], there[65536];
     static uint8_t wire[RF_CHUNK_BYTES];
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO);
     struct rf_rank ranks[3] = {{.node = 0}, {.node = 1}, {.node = 2}};
     const struct rf_world world = {.ranks = ranks, .n_ranks = 3};
     struct rf_schedule schedule = {.n_ops = 3};
     struct rf_op ops[3];
     struct rf_delta_codec *relay;
     struct rf_coder coder;
-    make_one(one, RF_ENCODING_AUTO);
     for (uint32_t i = 0; i < 65536; i++) { /* several chunks */
         one->now[i] = (uint16_t)(one->shadow[i] + i % 2);
         held[i] = there[i] = one->shadow[i];
@@ -655,7 +653,6 @@ TEST(test_a_part_of_what_came_is_not_taken_for_the_whole)
     }
     ck_assert_mem_eq(there + 32768, one->now + 32768, sizeof(held) / 2);
     rf_delta_codec_destroy(relay);
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* With differences once all have what changed, so that whoever is sent it again
@@ -665,18 +662,15 @@ LOOP_TEST(test_the_shadow_follows_what_all_have, 3)
     static const enum rf_encoding encodings[] = {RF_ENCODING_AUTO_DIFF,
                                                  RF_ENCODING_GAP8_DIFF_ZSTD,
                                                  RF_ENCODING_XOR_ZSTD};
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, encodings[_i]);
+    AUTO(one_op) *one = one_of(encodings[_i]);
     ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
     ck_assert(take(one));
     for (uint32_t i = 0; i < 65536; i++) {
         one->there[i] = i % 97 == 5 ? 0 : one->now[i];
     }
-    one->chunk = rest_of(sizeof(one->now), 0);
-    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    encode(one, sizeof(one->now), 0);
     ck_assert(take(one));
     ck_assert_mem_eq(one->there, one->now, sizeof(one->now));
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Rows of two pieces of the index, with half a row between them that nobody is
@@ -684,9 +678,7 @@ LOOP_TEST(test_the_shadow_follows_what_all_have, 3)
 TEST(test_the_shadow_follows_rows_apart)
 {
     enum { ROW = 4096, PITCH = 6144, ROWS = 10 };
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_GAP8_DIFF);
-    rf_delta_codec_destroy(one->codec);
+    AUTO(one_op) *one = one_of(RF_ENCODING_GAP8_DIFF);
     for (uint32_t i = 0; i < 65536; i++) {
         one->now[i] ^= i % 89 == 7;
     }
@@ -694,80 +686,64 @@ TEST(test_the_shadow_follows_rows_apart)
     one->op.box.extent[RF_BOX_DIMS - 2] = ROWS;
     one->op.src_stride[RF_BOX_DIMS - 2] = 2 * PITCH;
     make_codec(one, RF_ENCODING_GAP8_DIFF);
-    one->chunk = rest_of(one->coder.shape.total_items, 0);
-    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    encode(one, one->coder.shape.total_items, 0);
     ck_assert_uint_eq(one->chunk.items, 2 * ROW * ROWS);
     for (uint32_t i = 0; i < ROWS * PITCH; i++) {
         ck_assert_uint_eq(one->shadow[i],
                           one->now[i] ^ (i % PITCH >= ROW && i % 89 == 7));
     }
-    rf_delta_codec_destroy(one->codec);
 }
 
 TEST(test_every_receiver_gets_differences)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    AUTO(one_op) *one = one_of(RF_ENCODING_GAP8_DIFF);
     struct rf_op ops[2];
-    make_one(one, RF_ENCODING_GAP8_DIFF);
     ops[0] = ops[1] = one->op;
     one->schedule = (struct rf_schedule){.ops = ops, .n_ops = 2};
-    rf_delta_codec_destroy(one->codec);
     make_codec(one, RF_ENCODING_GAP8_DIFF);
     for (uint32_t i = 0; i < 65536; i++) {
         one->now[i] ^= i % 97 == 7;
     }
     for (uint32_t i = 0; i < 2; i++) {
-        one->chunk = rest_of(sizeof(one->now), 0);
-        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+        encode(one, sizeof(one->now), 0);
         ck_assert_uint_eq(one->wire[22], RF_DELTA_GAP8 | 0x80);
         ck_assert((memcmp(one->shadow, one->now, sizeof(one->now)) == 0) ==
                   (i == 1));
     }
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* A receiver that has not said that it holds what was sent may not. */
 TEST(test_weights_are_a_base_once_the_receiver_has_them)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_GAP8);
+    AUTO(one_op) *one = one_of(RF_ENCODING_GAP8);
     for (int told = 0; told < 2; told++) {
         rf_delta_codec_commit(one->codec);
         rf_delta_codec_begin(one->codec, VERSION + 1);
         if (told) {
             rf_delta_codec_hear(one->codec, 1, VERSION);
         }
-        one->chunk = rest_of(sizeof(one->now), 0);
-        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+        encode(one, sizeof(one->now), 0);
         ck_assert_uint_eq(rf_get_u32(one->wire), told ? (uint32_t)VERSION : 0);
         rf_delta_codec_begin(one->codec, VERSION);
     }
-    rf_delta_codec_destroy(one->codec);
 }
 
 TEST(test_the_shadow_follows_what_is_sent_whole)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_AUTO_DIFF);
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO_DIFF);
     rf_delta_codec_hear(one->codec, 1, 0);
     rf_delta_codec_begin(one->codec, VERSION);
-    for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items) {
-        one->chunk = rest_of(sizeof(one->now), at);
-        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
-    }
+    encode_all(one);
     rf_delta_codec_commit(one->codec);
     ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Rank 1 has restarted and gets all; rank 0 holds the base and gets differences
  * of what has changed, and of nothing else. */
 TEST(test_others_get_differences_beside_a_resync)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    AUTO(one_op) *one = one_of(RF_ENCODING_GAP8_DIFF);
     struct rf_op ops[2];
-    make_one(one, RF_ENCODING_GAP8_DIFF);
-    rf_delta_codec_destroy(one->codec);
     ops[0] = ops[1] = one->op;
     ops[1].dst = 0;
     one->schedule = (struct rf_schedule){.ops = ops, .n_ops = 2};
@@ -779,43 +755,35 @@ TEST(test_others_get_differences_beside_a_resync)
     }
     rf_coder_of(&ops[0], rf_delta_codec_of(one->codec), &one->coder);
     for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items) {
-        one->chunk = rest_of(sizeof(one->now), at);
-        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+        encode(one, sizeof(one->now), at);
         ck_assert_uint_eq(rf_get_u32(one->wire), 0);
     }
     rf_coder_of(&ops[1], rf_delta_codec_of(one->codec), &one->coder);
-    one->chunk = rest_of(sizeof(one->now), 0);
-    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    encode(one, sizeof(one->now), 0);
     ck_assert_uint_eq(one->chunk.items, sizeof(one->now));
     ck_assert_uint_eq(one->wire[22], RF_DELTA_GAP8 | 0x80);
     ck_assert(take(one));
     ck_assert_mem_eq(one->there, one->now, sizeof(one->now));
-    rf_delta_codec_destroy(one->codec);
 }
 
 TEST(test_commit_makes_the_shadow_what_was_sent)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_AUTO_DIFF);
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO_DIFF);
     step_but(one, 40, 0);
-    one->chunk = rest_of(40000, 0); /* of 32 pieces nine, and part of another */
-    one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
+    encode(one, 40000, 0); /* of 32 pieces nine, and part of another */
     ck_assert_uint_eq(one->chunk.items, 40000);
     ck_assert_mem_eq(one->shadow, one->now, 9 * 4096);
     ck_assert_mem_ne(one->shadow + 9 * 2048, one->now + 9 * 2048, 4096);
     rf_delta_codec_commit(one->codec);
     ck_assert_mem_eq(one->shadow, one->now, 10 * 4096);
     ck_assert_mem_ne(one->shadow + 10 * 2048, one->now + 10 * 2048, 4096);
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* At once where nothing needs what it held. */
 TEST(test_without_differences_the_shadow_is_what_is_being_sent)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_AUTO);
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO);
     ck_assert_mem_eq(one->shadow, one->now, sizeof(one->now));
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* The way of the only block of the next iteration's only chunk, encoded while
@@ -855,39 +823,31 @@ static void let_auto_keep(struct one_op *one)
 
 TEST(test_auto_sends_fewer_bytes_while_the_link_is_behind)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_AUTO);
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO);
     let_auto_keep(one);
     ck_assert_uint_eq(next_way(one, 10, BEHIND), DIFFERENCES);
     ck_assert_uint_eq(next_way(one, 11, FAR_BEHIND), COMPRESSED);
     ck_assert_uint_eq(next_way(one, 12, 0), VALUES);
     ck_assert_uint_eq(next_way(one, 13, FAR_BEHIND), VALUES);
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Which take longer, on a link that keeps up here. */
 TEST(test_auto_learns_nothing_from_whole_weights)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_AUTO);
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO);
     let_auto_keep(one);
     ck_assert_uint_eq(next_way(one, 10, BEHIND), DIFFERENCES);
     rf_delta_codec_commit(one->codec);
     rf_delta_codec_hear(one->codec, 1, 0);
     rf_delta_codec_begin(one->codec, 11);
-    for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items) {
-        one->chunk = rest_of(sizeof(one->now), at);
-        one->coder.codec->encode(&one->coder, one->now, &one->chunk, one->wire);
-    }
+    encode_all(one);
     rf_delta_codec_took(one->codec, 1000);
     ck_assert_uint_eq(next_way(one, 12, BEHIND), DIFFERENCES);
-    rf_delta_codec_destroy(one->codec);
 }
 
 TEST(test_auto_learns_nothing_from_a_time_that_does_not_count)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    make_one(one, RF_ENCODING_AUTO);
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO);
     let_auto_keep(one);
     ck_assert_uint_eq(next_way(one, 10, BEHIND), DIFFERENCES);
     rf_delta_codec_took(one->codec, 0);
@@ -897,29 +857,25 @@ TEST(test_auto_learns_nothing_from_a_time_that_does_not_count)
     ck_assert_uint_eq(next_way(one, 12, BEHIND), DIFFERENCES);
     rf_delta_codec_took(one->codec, 1000);
     ck_assert_uint_eq(next_way(one, 13, BEHIND), VALUES);
-    rf_delta_codec_destroy(one->codec);
 }
 
 TEST(test_auto_does_without_zstd)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    AUTO(one_op) *one = NULL;
     struct rf_delta_zstd *const library = zstd;
     zstd = NULL;
-    make_one(one, RF_ENCODING_AUTO);
+    one = one_of(RF_ENCODING_AUTO);
     zstd = library;
     let_auto_keep(one);
     ck_assert_uint_eq(next_way(one, 10, FAR_BEHIND), DIFFERENCES);
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* Only what travels needs one. */
 TEST(test_copies_need_no_shadow)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-    struct rf_delta_codec_how how;
-    make_one(one, RF_ENCODING_AUTO);
-    how = (struct rf_delta_codec_how){.schedule = &one->schedule,
-                                      .world = &one->world};
+    AUTO(one_op) *one = one_of(RF_ENCODING_AUTO);
+    struct rf_delta_codec_how how = {.schedule = &one->schedule,
+                                     .world = &one->world};
     ck_assert(rf_delta_codec_needs_shadow(&how));
     how.copies_inside = true;
     ck_assert(!rf_delta_codec_needs_shadow(&how));
@@ -930,13 +886,12 @@ TEST(test_copies_need_no_shadow)
     one->op.dst_mem = RF_MEM_INFER;
     how.rank = 1;
     ck_assert(!rf_delta_codec_needs_shadow(&how));
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* A frame of zstd from a peer whose machine has it. */
 TEST(test_a_compressed_block_needs_zstd)
 {
-    AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
+    AUTO(one_op) *one = one_of(RF_ENCODING_XOR_ZSTD);
     struct rf_delta_codec_how how = {.encoding = RF_ENCODING_AUTO,
                                      .schedule = &one->schedule,
                                      .world = &one->world,
@@ -944,7 +899,6 @@ TEST(test_a_compressed_block_needs_zstd)
                                      .unit = 2};
     struct rf_delta_codec *without;
     struct rf_coder coder;
-    make_one(one, RF_ENCODING_XOR_ZSTD);
     without = rf_delta_codec_create(&how);
     rf_delta_codec_hold(without, VERSION - 1);
     rf_delta_codec_begin(without, VERSION);
@@ -953,7 +907,6 @@ TEST(test_a_compressed_block_needs_zstd)
                 RF_CHUNK_MALFORMED);
     ck_assert(take(one));
     rf_delta_codec_destroy(without);
-    rf_delta_codec_destroy(one->codec);
 }
 
 /* zstd finds what positions and differences have in common. */
@@ -964,10 +917,8 @@ TEST(test_compressed_changes_are_smaller)
                                                  RF_ENCODING_XOR_ZSTD};
     uint64_t bytes[3];
     for (size_t i = 0; i < 3; i++) {
-        AUTO_FREE struct one_op *one = rf_xcalloc(1, sizeof(*one));
-        make_one(one, encodings[i]);
+        AUTO(one_op) *one = one_of(encodings[i]);
         bytes[i] = one->chunk.bytes;
-        rf_delta_codec_destroy(one->codec);
     }
     ck_assert_uint_lt(bytes[0], bytes[1]);
     ck_assert_uint_lt(bytes[0], bytes[2]);

@@ -74,6 +74,20 @@ void step_ok(const char *step, json_t *arguments)
     json_decref(fake_step_ok(&fake, step, arguments));
 }
 
+void begin_scenario(const char *method, const char *test)
+{
+    start_scenario(method, test);
+    step_ok("prepare", NULL);
+}
+
+void begin_ranks(const char *method, const char *test, pid_t ranks[2])
+{
+    pid_t children[4];
+    begin_scenario(method, test);
+    ck_assert_uint_eq(fake_children(fake.agent, children, 4), 2);
+    memcpy(ranks, children, 2 * sizeof(*ranks));
+}
+
 void run_scenario(const char *method)
 {
     json_t *done, *ran;

@@ -16,6 +16,10 @@ void agent_lab_teardown(void);
 
 /* Sends START of attempt 7 with two ranks; `test` is its hooks or NULL. */
 void start_scenario(const char *method, const char *test);
+/* The same, and the ranks prepare it. */
+void begin_scenario(const char *method, const char *test);
+/* The same, and `ranks` are the agent's children, of which it has no others. */
+void begin_ranks(const char *method, const char *test, pid_t ranks[2]);
 /* {"index": index} */
 json_t *index_argument(int index);
 /* A step that all ranks must do. */

@@ -249,10 +249,10 @@ void fake_join(struct fake *fake, const char *limits)
               json_pack("{s:i}", "protocol", RF_PROTOCOL_MAX));
 }
 
-json_t *fake_step(struct fake *fake, const char *step, json_t *arguments)
+json_int_t fake_send_step(struct fake *fake, const char *step,
+                          json_t *arguments)
 {
     static json_int_t seq;
-    json_t *done;
     if (arguments == NULL) {
         arguments = json_object();
     }
@@ -260,7 +260,13 @@ json_t *fake_step(struct fake *fake, const char *step, json_t *arguments)
     json_object_set_new(arguments, "seq", json_integer(++seq));
     json_object_set_new(arguments, "step", json_string(step));
     fake_send(fake, RF_MSG_STEP, arguments);
-    done = fake_expect(fake, RF_MSG_DONE);
+    return seq;
+}
+
+json_t *fake_step(struct fake *fake, const char *step, json_t *arguments)
+{
+    const json_int_t seq = fake_send_step(fake, step, arguments);
+    json_t *done = fake_expect(fake, RF_MSG_DONE);
     ck_assert_int_eq(json_integer_at(done, "seq"), seq);
     return done;
 }

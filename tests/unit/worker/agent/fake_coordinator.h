@@ -41,6 +41,9 @@ void fake_send(struct fake *fake, enum rf_msg_type type, json_t *payload);
 /* The next message of `type`; answers exchanges and leases and collects output
  * meanwhile, fails on anything else. */
 json_t *fake_expect(struct fake *fake, enum rf_msg_type type);
+/* Sends a step of attempt 7; its number. `arguments` (or NULL) are taken. */
+json_int_t fake_send_step(struct fake *fake, const char *step,
+                          json_t *arguments);
 /* Sends a step and returns the DONE message. */
 json_t *fake_step(struct fake *fake, const char *step, json_t *arguments);
 /* Like fake_step, and every rank must have done it. */

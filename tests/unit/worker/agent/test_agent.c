@@ -158,8 +158,7 @@ TEST(test_ranks_without_a_result_are_not_listed)
 {
     json_t *done;
     fake_join(&fake, NULL);
-    start_scenario("null", NULL);
-    step_ok("prepare", NULL);
+    begin_scenario("null", NULL);
     done = fake_step_ok(&fake, "fill", index_argument(0));
     ck_assert(json_is_true(json_object_get(done, "ok")));
     ck_assert_uint_eq(json_array_size(json_object_get(done, "ranks")), 0);
@@ -191,8 +190,7 @@ TEST(test_probes_give_figures)
     json_t *done, *answer;
     bool together = false;
     fake_join(&fake, NULL);
-    start_scenario("host", NULL);
-    step_ok("prepare", NULL);
+    begin_scenario("host", NULL);
     for (int try = 0; try < 10 && !together; try++) {
         done = probe_copies();
         together = true;
@@ -224,8 +222,7 @@ TEST(test_probes_give_figures)
 TEST(test_a_link_probe_of_any_size_gives_a_figure)
 {
     fake_join(&fake, NULL);
-    start_scenario("host", NULL);
-    step_ok("prepare", NULL);
+    begin_scenario("host", NULL);
     for (int bytes = 1; bytes < 1 << 20; bytes *= 8) {
         json_auto_t *done = fake_step_ok(
             &fake, "probe",
@@ -241,8 +238,7 @@ TEST(test_a_link_probe_of_any_size_gives_a_figure)
 TEST(test_a_source_that_changes_is_found_when_asked_for)
 {
     fake_join(&fake, NULL);
-    start_scenario("host", "{\"flip\": {\"rank\": 0, \"side\": \"train\"}}");
-    step_ok("prepare", NULL);
+    begin_scenario("host", "{\"flip\": {\"rank\": 0, \"side\": \"train\"}}");
     for (int iteration = 0; iteration < 2; iteration++) {
         json_auto_t *done;
         const json_t *first;
@@ -266,8 +262,7 @@ TEST(test_a_flipped_byte_is_reported_with_tensor_and_index)
 {
     json_t *done, *first;
     fake_join(&fake, NULL);
-    start_scenario("host", "{\"flip\": {\"rank\": 1, \"iteration\": 1}}");
-    step_ok("prepare", NULL);
+    begin_scenario("host", "{\"flip\": {\"rank\": 1, \"iteration\": 1}}");
     for (int iteration = 0; iteration < 3; iteration++) {
         step_ok("fill", index_argument(iteration));
         step_ok("run", index_argument(iteration));
@@ -338,8 +333,7 @@ static json_int_t wrong_behind_yardstick(const char *encoding)
     snprintf(method, sizeof(method),
              "tcp\", \"update\": {\"density\": 0.01}, \"encoding\": \"%s",
              encoding);
-    start_scenario(method, NULL);
-    step_ok("prepare", NULL);
+    begin_scenario(method, NULL);
     step_ok("fill", index_argument(0));
     json_decref(fake_step_ok(&fake, "yardstick", index_argument(0)));
     step_ok("run", index_argument(0));
@@ -380,8 +374,7 @@ TEST(test_times_are_on_the_coordinators_clock)
     int64_t start_ns;
     fake_join(&fake, "{\"lease_period_ms\": 50}");
     fake.clock_ns = 5000 * RF_NS_PER_S;
-    start_scenario("null", NULL);
-    step_ok("prepare", NULL);
+    begin_scenario("null", NULL);
     for (int i = 0; i < 8; i++) { /* time for exchanges of leases */
         leases = fake_expect(&fake, RF_MSG_LEASE);
         fake.heard_t = json_integer_at(leases, "t");
@@ -411,8 +404,7 @@ TEST(test_a_lease_that_echoes_nothing_tells_no_time)
     fake.deaf = true;
     fake.clock_ns = -20 * RF_NS_PER_S;
     fake_join(&fake, "{\"lease_period_ms\": 50}");
-    start_scenario("null", NULL);
-    step_ok("prepare", NULL);
+    begin_scenario("null", NULL);
     for (int i = 0; i < 3; i++) {
         json_decref(fake_expect(&fake, RF_MSG_LEASE));
         fake.lease_ns = 0;
@@ -512,8 +504,7 @@ TEST(test_an_agent_counts_bytes_from_fill_to_verify)
     hello = fake_expect(&fake, RF_MSG_HELLO);
     fake_send(&fake, RF_MSG_WELCOME,
               json_pack("{s:i}", "protocol", RF_PROTOCOL_MAX));
-    start_scenario("shm", NULL);
-    step_ok("prepare", NULL);
+    begin_scenario("shm", NULL);
     step_ok("fill", index_argument(0));
     send_mebibyte();
     ran = fake_step_ok(&fake, "run", index_argument(0));
@@ -549,8 +540,7 @@ LOOP_TEST(test_a_step_that_names_no_iteration_is_refused, 4)
     static const char *const steps[] = {"fill", "run", "verify", "yardstick"};
     json_t *done, *answer;
     fake_join(&fake, NULL);
-    start_scenario("null", NULL);
-    step_ok("prepare", NULL);
+    begin_scenario("null", NULL);
     done = fake_step(&fake, steps[_i], NULL);
     answer = json_at(done, "ranks[0]");
     assert_says(json_text_at(answer, "error"), "lacks an iteration");
@@ -653,7 +643,7 @@ static bool has_open(pid_t pid, const char *name)
 
 TEST(test_ranks_inherit_only_what_they_need)
 {
-    pid_t ranks[4];
+    pid_t ranks[2];
     char path[64];
     /* An open file without close-on-exec, and a secret in the environment. */
     int leak = open("/proc/self/mounts", O_RDONLY);
@@ -662,9 +652,7 @@ TEST(test_ranks_inherit_only_what_they_need)
     setenv("NCCL_COMM_ID", "1.2.3.4:5", 1);
     setenv("NCCL_SOCKET_IFNAME", "lo", 1);
     fake_join(&fake, NULL);
-    start_scenario("null", NULL);
-    step_ok("prepare", NULL);
-    ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
+    begin_ranks("null", NULL, ranks);
     ck_assert(!has_open(ranks[0], "mounts"));
     ck_assert(has_open(ranks[0], "socket:"));
     snprintf(path, sizeof(path), "/proc/%d/environ", (int)ranks[0]);

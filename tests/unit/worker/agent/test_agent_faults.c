@@ -55,12 +55,10 @@ LIMIT(60)
 
 TEST(test_a_killed_rank_is_reported_and_the_next_scenario_runs)
 {
-    pid_t ranks[4];
+    pid_t ranks[2];
     json_auto_t *report;
     fake_join(&fake, SHORT_LIMITS);
-    start_scenario("host", NULL);
-    step_ok("prepare", NULL);
-    ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
+    begin_ranks("host", NULL, ranks);
     ck_assert_int_eq(kill(ranks[0], SIGKILL), 0);
     report = fake_expect(&fake, RF_MSG_RANK_EXIT);
     ck_assert_int_eq(json_integer_at(report, "pid"), ranks[0]);
@@ -78,14 +76,11 @@ TEST(test_a_rank_that_exits_is_reported_with_its_last_lines)
     json_auto_t *report;
     const json_t *lines;
     fake_join(&fake, SHORT_LIMITS);
-    start_scenario("null",
+    begin_scenario("null",
                    "{\"exit\": {\"rank\": 1, \"phase\": \"fill\", \"status\": "
                    "9}, \"print\": {\"rank\": 1, \"phase\": \"prepare\", "
                    "\"bytes\": 60}}");
-    step_ok("prepare", NULL);
-    fake_send(&fake, RF_MSG_STEP,
-              json_pack("{s:i, s:i, s:s, s:i}", "attempt", 7, "seq", 1000,
-                        "step", "fill", "index", 0));
+    fake_send_step(&fake, "fill", index_argument(0));
     report = fake_expect(&fake, RF_MSG_RANK_EXIT);
     ck_assert_int_eq(json_integer_at(report, "rank"), 1);
     ck_assert_int_eq(json_integer_at(report, "status"), 9);
@@ -102,11 +97,8 @@ TEST(test_a_rank_that_exits_is_reported_with_its_last_lines)
 TEST(test_each_rank_that_fails_is_told_of)
 {
     fake_join(&fake, SHORT_LIMITS);
-    start_scenario("host", NULL);
-    step_ok("prepare", NULL);
-    fake_send(&fake, RF_MSG_STEP,
-              json_pack("{s:i, s:i, s:s}", "attempt", 7, "seq", 1000, "step",
-                        "dance"));
+    begin_scenario("host", NULL);
+    fake_send_step(&fake, "dance", NULL);
     for (int i = 0; i < 2; i++) {
         json_t *done = fake_expect(&fake, RF_MSG_DONE), *answer;
         ck_assert_uint_eq(json_array_size(json_object_get(done, "ranks")), 1);
@@ -119,17 +111,14 @@ TEST(test_each_rank_that_fails_is_told_of)
 
 TEST(test_a_stalled_rank_is_ended_by_abort_and_named)
 {
-    pid_t ranks[4];
+    pid_t ranks[2];
     json_auto_t *report;
     int64_t began;
     fake_join(&fake, SHORT_LIMITS);
-    start_scenario("null", "{\"stall\": {\"rank\": 0, \"phase\": \"run\"}}");
-    step_ok("prepare", NULL);
+    begin_ranks("null", "{\"stall\": {\"rank\": 0, \"phase\": \"run\"}}",
+                ranks);
     step_ok("fill", index_argument(0));
-    ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
-    fake_send(&fake, RF_MSG_STEP,
-              json_pack("{s:i, s:i, s:s, s:i}", "attempt", 7, "seq", 1000,
-                        "step", "run", "index", 0));
+    fake_send_step(&fake, "run", index_argument(0));
     while (strstr(fake.log, "stalling") == NULL) {
         json_decref(fake_expect(&fake, RF_MSG_LEASE));
     }
@@ -152,9 +141,7 @@ TEST(test_a_rank_waits_for_others_no_longer_than_the_step_may_take)
     fake_join(&fake, SHORT_LIMITS);
     start_scenario("host", "{\"stall\": {\"rank\": 1, \"phase\": "
                            "\"prepare\"}}");
-    fake_send(&fake, RF_MSG_STEP,
-              json_pack("{s:i, s:i, s:s, s:f}", "attempt", 7, "seq", 1000,
-                        "step", "prepare", "timeout_s", 0.3));
+    fake_send_step(&fake, "prepare", json_pack("{s:f}", "timeout_s", 0.3));
     done = fake_expect(&fake, RF_MSG_DONE);
     answer = answer_of(done, 0);
     assert_says(json_text_at(answer, "error"), "the other ranks did not join");
@@ -173,12 +160,10 @@ static void expect_cause(const json_t *report, const char *end)
 
 TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)
 {
-    pid_t ranks[4];
+    pid_t ranks[2];
     json_auto_t *report;
     fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 3000}");
-    start_scenario("null", NULL);
-    step_ok("prepare", NULL);
-    ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
+    begin_ranks("null", NULL, ranks);
     ck_assert_int_eq(kill(ranks[1], SIGSTOP), 0);
     report = fake_expect(&fake, RF_MSG_RANK_EXIT);
     ck_assert_int_eq(json_integer_at(report, "pid"), ranks[1]);
@@ -208,12 +193,10 @@ static unsigned count(const char *text, const char *word)
  * learns of the end when the tracer has taken note. 0: not allowed here. */
 static pid_t stop_and_hold(void)
 {
-    pid_t ranks[4];
+    pid_t ranks[2];
     siginfo_t info;
     fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 3000}");
-    start_scenario("null", NULL);
-    step_ok("prepare", NULL);
-    ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
+    begin_ranks("null", NULL, ranks);
     if (ptrace(PTRACE_SEIZE, ranks[1], NULL, NULL) != 0) {
         return 0;
     }
@@ -312,9 +295,7 @@ TEST(test_an_abort_while_preparing_ends_the_exchange)
     json_auto_t *done;
     fake_join(&fake, SHORT_LIMITS);
     start_scenario("null", NULL);
-    fake_send(&fake, RF_MSG_STEP,
-              json_pack("{s:i, s:i, s:s}", "attempt", 7, "seq", 1000, "step",
-                        "prepare"));
+    fake_send_step(&fake, "prepare", NULL);
     /* The ranks now wait for an answer that never comes. */
     json_decref(fake_expect(&fake, RF_MSG_EXCHANGE));
     send_abort();
@@ -325,10 +306,8 @@ TEST(test_an_abort_while_preparing_ends_the_exchange)
 
 static void expect_silence_after(void (*fault)(void))
 {
-    pid_t ranks[4];
-    start_scenario("host", NULL);
-    step_ok("prepare", NULL);
-    ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
+    pid_t ranks[2];
+    begin_ranks("host", NULL, ranks);
     fault();
     fake_wait(&fake);
     ck_assert(fake_all_gone(ranks, 2));
@@ -385,11 +364,9 @@ static void stop_agent_for_good(void)
 
 TEST(test_ranks_of_a_stopped_agent_end_by_themselves)
 {
-    pid_t ranks[4];
+    pid_t ranks[2];
     fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 600}");
-    start_scenario("null", NULL);
-    step_ok("prepare", NULL);
-    ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
+    begin_ranks("null", NULL, ranks);
     stop_agent_for_good();
     /* They stay zombies of the stopped agent: state Z, no memory. */
     for (int i = 0; i < 2; i++) {
@@ -417,9 +394,8 @@ TEST(test_a_flood_of_output_is_capped)
     int64_t began_ns = rf_now_ns();
     uint64_t seconds;
     fake_join(&fake, NULL);
-    start_scenario("null", "{\"print\": {\"rank\": 0, \"phase\": \"fill\", "
+    begin_scenario("null", "{\"print\": {\"rank\": 0, \"phase\": \"fill\", "
                            "\"bytes\": 30000000}}");
-    step_ok("prepare", NULL);
     step_ok("fill", index_argument(0));
     step_ok("close", NULL);
     seconds = (uint64_t)((rf_now_ns() - began_ns) / RF_NS_PER_S) + 1;

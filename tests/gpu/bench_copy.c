@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "cuda/device/device.h"
+#include "tests/gpu/bench_lib.h"
 
 #define ROUNDS 7
 #define SLACK 4096 /* behind each buffer */
@@ -32,55 +32,33 @@ static const struct shape shapes[] = {
     {"odd byte offset", (uint64_t)1 << 20, ((uint64_t)1 << 20) + 2, 1, 0},
 };
 
-static void must(enum rf_status status, const struct rf_err *err)
-{
-    if (status != RF_OK) {
-        fprintf(stderr, "bench_copy: %s\n", err->text);
-        exit(1);
-    }
-}
-
-static void cuda_must(cudaError_t code)
-{
-    if (code != cudaSuccess) {
-        fprintf(stderr, "bench_copy: %s\n", cudaGetErrorString(code));
-        exit(1);
-    }
-}
-
 struct bench {
     unsigned char *src, *dst;
     cudaStream_t stream;
-    cudaEvent_t begin, end;
+    struct rf_stopwatch watch;
     uint64_t total, source_bytes;
     bool judged;
 };
 
-static double finish_ms(struct bench *bench)
+static double memcpy_ms(const struct bench *bench, uint64_t bytes)
 {
-    float ms = 0;
-    cuda_must(cudaEventRecord(bench->end, bench->stream));
-    cuda_must(cudaEventSynchronize(bench->end));
-    cuda_must(cudaEventElapsedTime(&ms, bench->begin, bench->end));
-    return (double)ms;
+    rf_stopwatch_begin(&bench->watch, bench->stream);
+    rf_bench_cuda(cudaMemcpyAsync(bench->dst, bench->src, bytes,
+                                  cudaMemcpyDeviceToDevice, bench->stream),
+                  "cudaMemcpyAsync");
+    rf_stopwatch_end(&bench->watch, bench->stream);
+    return rf_stopwatch_ms(&bench->watch);
 }
 
-static double memcpy_ms(struct bench *bench, uint64_t bytes)
-{
-    cuda_must(cudaEventRecord(bench->begin, bench->stream));
-    cuda_must(cudaMemcpyAsync(bench->dst, bench->src, bytes,
-                              cudaMemcpyDeviceToDevice, bench->stream));
-    return finish_ms(bench);
-}
-
-static double kernel_ms(struct bench *bench,
+static double kernel_ms(const struct bench *bench,
                         const struct rf_device_slices *slices)
 {
     const struct rf_bases bases = {.at = {bench->src, bench->dst}};
     struct rf_err err;
-    cuda_must(cudaEventRecord(bench->begin, bench->stream));
-    must(rf_device_copy(slices, &bases, bench->stream, &err), &err);
-    return finish_ms(bench);
+    rf_stopwatch_begin(&bench->watch, bench->stream);
+    rf_bench_must(rf_device_copy(slices, &bases, bench->stream, &err), &err);
+    rf_stopwatch_end(&bench->watch, bench->stream);
+    return rf_stopwatch_ms(&bench->watch);
 }
 
 static double wanted_of(const struct bench *bench, const struct shape *shape)
@@ -90,7 +68,7 @@ static double wanted_of(const struct bench *bench, const struct shape *shape)
 
 /* A strided source spans up to 8 times what it gives: shapes are cut so that
  * the span stays within the source buffer. */
-static bool run(struct bench *bench, const struct shape *shape)
+static bool run(const struct bench *bench, const struct shape *shape)
 {
     const uint64_t rows = RF_MIN(bench->total / shape->width,
                                  (bench->source_bytes - SLACK) / shape->pitch);
@@ -108,8 +86,9 @@ static bool run(struct bench *bench, const struct shape *shape)
                                     .width = shape->width,
                                     .rows = rows},
                   RF_KERNEL_CAST_NONE);
-    must(rf_device_slices_upload(&host, RF_KERNEL_CAST_NONE, &device, &err),
-         &err);
+    rf_bench_must(
+        rf_device_slices_upload(&host, RF_KERNEL_CAST_NONE, &device, &err),
+        &err);
     for (int i = 0; i < ROUNDS; i++) {
         const double c = memcpy_ms(bench, bytes);
         const double k = kernel_ms(bench, &device);
@@ -131,17 +110,16 @@ static bool run(struct bench *bench, const struct shape *shape)
 
 static void open_bench(struct bench *bench, uint64_t mebibytes)
 {
-    struct rf_err err;
     memset(bench, 0, sizeof(*bench));
+    rf_bench_open_device();
     bench->total = mebibytes << 20;
     bench->source_bytes = 8 * bench->total + SLACK;
-    must(rf_device_use(0, &err), &err);
-    cuda_must(cudaMalloc((void **)&bench->src, bench->source_bytes));
-    cuda_must(cudaMalloc((void **)&bench->dst, bench->total + SLACK));
-    cuda_must(cudaMemset(bench->src, 1, bench->source_bytes));
-    cuda_must(cudaStreamCreateWithFlags(&bench->stream, cudaStreamNonBlocking));
-    cuda_must(cudaEventCreate(&bench->begin));
-    cuda_must(cudaEventCreate(&bench->end));
+    bench->src = rf_bench_memory(bench->source_bytes);
+    bench->dst = rf_bench_memory(bench->total + SLACK);
+    bench->watch = rf_stopwatch_new();
+    rf_bench_cuda(
+        cudaStreamCreateWithFlags(&bench->stream, cudaStreamNonBlocking),
+        "cudaStreamCreateWithFlags");
 }
 
 int main(int argc, char **argv)
@@ -149,15 +127,11 @@ int main(int argc, char **argv)
     const uint64_t mebibytes = argc > 1 ? strtoull(argv[1], NULL, 10) : 1024;
     const uint64_t least = argc > 2 ? strtoull(argv[2], NULL, 10) : 256;
     struct bench bench;
-    int passed = 0, failed = 0, reported = 0, count = 0;
+    int passed = 0, failed = 0, reported = 0;
     if (mebibytes < 16 || mebibytes > 16384) {
         fputs("usage: bench-gpu-copy [MEBIBYTES [JUDGED_FROM]], 16 to 16384\n",
               stderr);
         return 2;
-    }
-    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
-        puts("skipped: no GPU here");
-        return 77;
     }
     open_bench(&bench, mebibytes);
     bench.judged = mebibytes >= least;

@@ -12,6 +12,7 @@
 #include "cuda/device/methods.h"
 #include "cuda/lockstep/phases.h"
 #include "planner/scenario/world.h"
+#include "tests/lib/ops.h"
 #include "tests/unit/cuda/forked.h"
 #include "tests/unit/unit.h"
 #include "transport/method/module.h"
@@ -225,15 +226,8 @@ static void make_ops(void)
                              .src_mem = RF_MEM_TRAIN,
                              .dst_mem = RF_MEM_INFER,
                              .src_offset = chunk * BYTES,
-                             .dst_offset = chunk * BYTES,
-                             .from = {RF_U8},
-                             .wire = {RF_U8},
-                             .to = {RF_U8}};
-        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            op->box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : BYTES;
-            op->src_stride[d] = op->dst_stride[d] =
-                d + 1 < RF_BOX_DIMS ? BYTES : 1;
-        }
+                             .dst_offset = chunk * BYTES};
+        op_row(op, BYTES);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/steps_build.h"
+#include "tests/lib/ops.h"
 #include "tests/lib/random_ops.h"
 #include "tests/unit/unit.h"
 #include "transport/codec/cast.h"
@@ -561,16 +562,9 @@ TEST(test_staged_runs_leave_memory_and_arrive_in_the_slot)
                                 .dst = 1,
                                 .dst_mem = RF_MEM_INFER,
                                 .dep = RF_NO_OP,
-                                .from = {RF_U8},
-                                .wire = {RF_U8},
-                                .to = {RF_U8},
                                 .src_offset = at,
                                 .dst_offset = at};
-        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            ops[i].box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : bytes[i];
-            ops[i].src_stride[d] = ops[i].dst_stride[d] =
-                d + 1 < RF_BOX_DIMS ? 16 : 1;
-        }
+        op_row(&ops[i], bytes[i]);
         at += bytes[i];
     }
     for (uint32_t r = 0; r < 2; r++) {
@@ -692,11 +686,7 @@ TEST(test_waves_follow_the_busier_end_and_end_together)
     struct rf_steps steps;
     struct rf_err err;
     for (size_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
-        ops[i].from = ops[i].wire = ops[i].to = (struct rf_form){RF_U8};
-        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            ops[i].box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : units[i] * UNIT;
-            ops[i].src_stride[d] = ops[i].dst_stride[d] = 1;
-        }
+        op_row(&ops[i], units[i] * UNIT);
     }
     for (of.rank = 0; of.rank < 3; of.rank++) {
         rf_waves_count(&of, &waves[of.rank]);
@@ -739,12 +729,8 @@ TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
         ops[i].id = (uint32_t)i;
         ops[i].round = round[i];
         ops[i].group = group[i];
-        ops[i].from = ops[i].wire = ops[i].to = (struct rf_form){RF_U8};
         ops[i].dst_mem = i == 2 ? RF_MEM_INFER : RF_MEM_STAGE;
-        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            ops[i].box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : DIRECT;
-            ops[i].src_stride[d] = ops[i].dst_stride[d] = 1;
-        }
+        op_row(&ops[i], DIRECT);
     }
     for (uint32_t direct = 0; direct < 2; direct++) {
         const struct rf_steps_of of = {.schedule = &schedule,
@@ -774,10 +760,7 @@ TEST(test_serialized_rounds_wait_for_each_other)
                                          .n_ranks = 2};
     const struct rf_waves waves[2] = {{NULL, 0, 0}};
     for (size_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
-        ops[i].from = ops[i].wire = ops[i].to = (struct rf_form){RF_U8};
-        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            ops[i].box.extent[d] = 1;
-        }
+        op_row(&ops[i], 1);
     }
     for (size_t serialize = 0; serialize < 2; serialize++) {
         const struct rf_steps_of of = {.schedule = &schedule,
@@ -811,15 +794,8 @@ TEST(test_sources_of_one_turn_have_a_message_each)
     AUTO(rf_steps) steps;
     struct rf_err err;
     for (uint32_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
-        ops[i] = (struct rf_op){.id = i,
-                                .src = i % 2,
-                                .dst = 2,
-                                .from = {RF_U8},
-                                .wire = {RF_U8},
-                                .to = {RF_U8}};
-        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            ops[i].box.extent[d] = 1;
-        }
+        ops[i] = (struct rf_op){.id = i, .src = i % 2, .dst = 2};
+        op_row(&ops[i], 1);
     }
     assert_ok(rf_steps_build(&of, &steps, &err), err);
     ck_assert_uint_eq(steps.n, 1);

@@ -12,6 +12,7 @@
 #include "cuda/device/device_memory.h"
 #include "cuda/device/methods.h"
 #include "planner/scenario/world.h"
+#include "tests/lib/ops.h"
 #include "tests/lib/ranks.h"
 #include "tests/unit/cuda/forked.h"
 #include "tests/unit/unit.h"
@@ -34,15 +35,8 @@ static void make_ops(struct rf_op ops[ROUNDS])
                                 .src_mem = k == 2 ? RF_MEM_INFER : RF_MEM_TRAIN,
                                 .dst_mem = RF_MEM_INFER,
                                 .src_offset = k == 2 ? 0 : k * BYTES,
-                                .dst_offset = k * BYTES,
-                                .from = {RF_U8},
-                                .wire = {RF_U8},
-                                .to = {RF_U8}};
-        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            ops[k].box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : BYTES;
-            ops[k].src_stride[d] = ops[k].dst_stride[d] =
-                d + 1 < RF_BOX_DIMS ? BYTES : 1;
-        }
+                                .dst_offset = k * BYTES};
+        op_row(&ops[k], BYTES);
     }
 }
 

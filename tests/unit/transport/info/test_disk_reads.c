@@ -2,6 +2,7 @@
 
 #include "transport/info/disk_reads.h"
 
+#include "tests/lib/ops.h"
 #include "tests/unit/unit.h"
 
 /* Eight rows begin `stride` bytes apart; an op reads `run` bytes of each. */
@@ -17,18 +18,10 @@ LOOP_TEST(test_short_rows_are_read_with_what_lies_between, 6)
         {32767, 65536, 7 * 65536 + 32767},
         {32768, 65536, 8 * 32768}, /* long enough to be read one by one */
     };
-    struct rf_op op = {.dep = RF_NO_OP,
-                       .src_mem = RF_MEM_TRAIN,
-                       .dst_mem = RF_MEM_INFER,
-                       .from = {RF_U8},
-                       .wire = {RF_U8},
-                       .to = {RF_U8}};
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        op.box.extent[d] = 1;
-    }
-    op.box.extent[RF_BOX_DIMS - 1] = cases[_i].run;
+    struct rf_op op = {
+        .dep = RF_NO_OP, .src_mem = RF_MEM_TRAIN, .dst_mem = RF_MEM_INFER};
+    op_row(&op, cases[_i].run);
     op.box.extent[RF_BOX_DIMS - 2] = 8;
-    op.src_stride[RF_BOX_DIMS - 1] = op.dst_stride[RF_BOX_DIMS - 1] = 1;
     op.src_stride[RF_BOX_DIMS - 2] = cases[_i].stride;
     op.dst_stride[RF_BOX_DIMS - 2] = cases[_i].run + 1;
     ck_assert_uint_eq(rf_disk_reads_bytes(&op), cases[_i].reads);

@@ -1,6 +1,7 @@
 /* In which order the carrier over TCP visits a rank's connections. */
 #include <string.h>
 
+#include "tests/lib/ops.h"
 #include "tests/unit/unit.h"
 #include "transport/tcp/tcp_carrier.h"
 
@@ -42,13 +43,8 @@ static void init(struct lab *lab)
                              .dep = RF_NO_OP,
                              .group = RF_NO_GROUP,
                              .task = i,
-                             .dst_mem = RF_MEM_INFER,
-                             .from = {RF_U8},
-                             .wire = {RF_U8},
-                             .to = {RF_U8}};
-        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            op->box.extent[d] = 1;
-        }
+                             .dst_mem = RF_MEM_INFER};
+        op_row(op, 1);
         lab->routes[i] = lab->ranks[op->src].node == lab->ranks[op->dst].node
                              ? RF_ROUTE_SHARED
                              : RF_ROUTE_LINK;

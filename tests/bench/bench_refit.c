@@ -23,7 +23,6 @@
 #include "tests/lib/ranks.h"
 #include "transport/codec/strided_copy.h"
 
-#define MAX_NODES 8
 #define MAX_RANKS 32
 #define MAX_ROUNDS 64
 
@@ -125,7 +124,7 @@ static int run_rounds(const struct bench *bench, struct test_rank *rank,
 
 static int one_rank(struct test_rank *rank)
 {
-    static const char *const addresses[MAX_NODES] = {
+    static const char *const addresses[] = {
         "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1",
         "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"};
     const struct bench *bench = rank->data;
@@ -230,51 +229,21 @@ static void report(const struct bench *bench)
     }
 }
 
-static char *read_model(const char *path)
-{
-    json_error_t error;
-    json_t *config = json_load_file(path, 0, &error);
-    json_t *model;
-    char *text;
-    if (config == NULL) {
-        fprintf(stderr, "%s: %s\n", path, error.text);
-        exit(2);
-    }
-    model = json_pack("{so}", "config", config);
-    text = json_dumps(model, 0);
-    json_decref(model);
-    return text;
-}
-
-static void read_slots(const char *text, uint32_t *slots, uint32_t *n_nodes)
-{
-    char *end;
-    for (*n_nodes = 0; *n_nodes < MAX_NODES; text = end + 1) {
-        slots[(*n_nodes)++] = (uint32_t)strtoul(text, &end, 10);
-        if (*end != ',') {
-            return;
-        }
-    }
-}
-
 int main(int argc, char **argv)
 {
     struct bench bench = {.n_rounds = 9};
-    uint32_t slots[MAX_NODES], n_nodes;
-    char *model;
     if (argc < 4) {
         fputs("usage: bench-refit MODEL.json SCENARIO SLOTS[,SLOTS] "
               "[ROUNDS]\n",
               stderr);
         return 2;
     }
-    model = read_model(argv[1]);
-    read_slots(argv[3], slots, &n_nodes);
     if (argc > 4) {
         bench.n_rounds =
             RF_MIN((uint32_t)strtoul(argv[4], NULL, 10), MAX_ROUNDS);
     }
-    if (planned_make(&bench.planned, model, argv[2], slots, n_nodes) != RF_OK) {
+    if (planned_of_arguments(&bench.planned, argv[1], argv[2], argv[3]) !=
+        RF_OK) {
         fprintf(stderr, "%s\n", bench.planned.err.text);
         return 2;
     }
@@ -292,6 +261,5 @@ int main(int argc, char **argv)
     }
     report(&bench);
     planned_free(&bench.planned);
-    free(model);
     return 0;
 }

@@ -60,6 +60,32 @@ enum rf_status planned_make(struct planned *planned, const char *model,
     return status;
 }
 
+enum rf_status planned_of_arguments(struct planned *planned,
+                                    const char *model_path,
+                                    const char *scenario, const char *slots)
+{
+    uint32_t counts[8], n_nodes = 0;
+    json_error_t error;
+    json_t *config = json_load_file(model_path, 0, &error), *model;
+    char *text, *end;
+    enum rf_status status;
+    if (config == NULL) {
+        memset(planned, 0, sizeof(*planned));
+        return rf_err_set(&planned->err, RF_ERR_CONFIG, "%s: %s", model_path,
+                          error.text);
+    }
+    model = json_pack("{so}", "config", config);
+    text = json_dumps(model, 0);
+    json_decref(model);
+    do {
+        counts[n_nodes++] = (uint32_t)strtoul(slots, &end, 10);
+        slots = end + 1;
+    } while (*end == ',' && n_nodes < RF_ARRAY_SIZE(counts));
+    status = planned_make(planned, text, scenario, counts, n_nodes);
+    free(text);
+    return status;
+}
+
 void planned_free(struct planned *planned)
 {
     rf_schedule_destroy(planned->schedule);

@@ -25,6 +25,11 @@ extern const char *const planned_nodes[];
 enum rf_status planned_make(struct planned *planned, const char *model,
                             const char *scenario, const uint32_t *slots,
                             uint32_t n_nodes);
+/* The same for a program: the path of a model's config.json, and the slots of
+ * each node, of which there may be eight, with commas between them. */
+enum rf_status planned_of_arguments(struct planned *planned,
+                                    const char *model_path,
+                                    const char *scenario, const char *slots);
 void planned_free(struct planned *planned);
 AUTO_STRUCT(planned, planned_free)
 

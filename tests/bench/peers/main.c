@@ -27,7 +27,6 @@
 #include "tests/lib/planned.h"
 #include "tests/lib/ranks.h"
 
-#define MAX_NODES 8
 #define MAX_PEERS 8
 #define FIXED_ARGS 7
 
@@ -105,35 +104,13 @@ static void make_arenas(struct bench *bench)
     env->arena[RF_MEM_STAGE].fd = -1;
 }
 
-static char *read_model(const char *path)
-{
-    json_error_t error;
-    json_t *config = json_load_file(path, 0, &error), *model;
-    char *text;
-    if (config == NULL) {
-        die(path, error.text);
-    }
-    model = json_pack("{so}", "config", config);
-    text = json_dumps(model, 0);
-    json_decref(model);
-    return text;
-}
-
 static void make_plan(struct bench *bench, char **argv)
 {
-    uint32_t slots[MAX_NODES], n_nodes = 0;
-    char *model = read_model(argv[4]), *rest = NULL;
     struct rf_err err = {.text = ""};
-    for (char *item = strtok_r(argv[6], ",", &rest);
-         item != NULL && n_nodes < MAX_NODES;
-         item = strtok_r(NULL, ",", &rest)) {
-        slots[n_nodes++] = (uint32_t)strtoul(item, NULL, 10);
-    }
-    if (planned_make(&bench->planned, model, argv[5], slots, n_nodes) !=
+    if (planned_of_arguments(&bench->planned, argv[4], argv[5], argv[6]) !=
         RF_OK) {
         die("plan", bench->planned.err.text);
     }
-    free(model);
     bench->env.plan = bench->planned.plan;
     if (bench->planned.world->n_ranks != bench->env.n_ranks) {
         die("mpirun", "its -np is not the number of ranks");

@@ -2,18 +2,10 @@
 # Runs over SSH to three hosts of a test bed: contents, interface counters.
 # limit: 300
 # waits
-# shellcheck source=../lib/test.sh disable=SC2034
-. "$(dirname "$0")/../lib/test.sh"
-[ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
-ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"
+# shellcheck source=../lib/testbed.sh disable=SC2034
+. "$(dirname "$0")/../lib/testbed.sh"
 
-bed=$work/bed
-at_exit '"$testbed" down --dir "$bed"'
-part=$("$testbed" up --hosts 3 --slots 2 --worker "$worker" --dir "$bed") || {
-    printf '1..1\nnot ok 1 - the test bed comes up\n'
-    exit 1
-}
-mapfile -t host < <(jq -r '.nodes[].host' <<<"$part")
+bed_up --hosts 3 --slots 2 --worker "$worker"
 
 # 32 MiB of weights and more: transfers must be long beside what else crosses.
 base=$(jq '. + {
@@ -135,12 +127,10 @@ test_every_method_that_crosses_hosts_is_verified() {
 
 # The neighbour of a rank that gave up can only say so.
 test_ranks_that_cannot_connect_are_named_and_no_others() {
-    local netns
-    netns=$(sed -n 's/^netns //p' "$bed/state" | head -n 1)
-    ip netns exec "$netns" ip route add unreachable "${host[2]}"
+    ip netns exec "${ns[0]}" ip route add unreachable "${host[2]}"
     cluster '.scenarios |= [.[0] | .train = {nodes: [.train.nodes[0]], tp: 2}]'
     run_coord cluster.json
-    ip netns exec "$netns" ip route del unreachable "${host[2]}"
+    ip netns exec "${ns[0]}" ip route del unreachable "${host[2]}"
     expect_exit 1
     expect_text err 'error: .*: rank [01]: method host: connect to rank .*: No route'
     [ "$(grep 'error: ' err | grep -vc ': No route')" = 0 ] || fail "another error"

@@ -2,19 +2,10 @@
 # What hosts of a test bed count at their interfaces, beside the plan's bytes.
 # waits
 # limit: 120
-# shellcheck source=../lib/test.sh disable=SC2034
-. "$(dirname "$0")/../lib/test.sh"
-[ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
-ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"
+# shellcheck source=../lib/testbed.sh disable=SC2034
+. "$(dirname "$0")/../lib/testbed.sh"
 
-bed=$work/bed
-at_exit '"$testbed" down --dir "$bed"'
-part=$("$testbed" up --hosts 2 --slots 2 --worker "$worker" --dir "$bed") || {
-    printf '1..1\nnot ok 1 - the test bed comes up\n'
-    exit 1
-}
-mapfile -t host < <(jq -r '.nodes[].host' <<<"$part")
-mapfile -t ns < <(sed -n 's/^netns //p' "$bed/state")
+bed_up --hosts 2 --slots 2 --worker "$worker"
 
 # 60 MB and more to move: long beside control messages.
 base=$(jq '. + {

@@ -3,18 +3,11 @@
 # within the time limit, nothing left anywhere.
 # limit: 240
 # waits
-# shellcheck source=../lib/test.sh disable=SC2034
-. "$(dirname "$0")/../lib/test.sh"
-[ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
-ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"
+# shellcheck source=../lib/testbed.sh disable=SC2034
+. "$(dirname "$0")/../lib/testbed.sh"
 
-bed=$work/bed
-at_exit '"$testbed" down --dir "$bed"'
-part=$("$testbed" up --hosts 2 --slots 2 --dir "$bed") || {
-    printf '1..1\nnot ok 1 - the test bed comes up\n'
-    exit 1
-}
-host=$(jq -r '.nodes[1].host' <<<"$part")
+bed_up --hosts 2 --slots 2
+second=${host[1]}
 base=$(jq '. + {name: "t",
   model: {megatron: {num_layers: 2, hidden_size: 64, num_attention_heads: 4,
     vocab_size: 128}},
@@ -29,13 +22,13 @@ launch_fails() { # JQ_PROGRAM REGEX
     cluster ".launch.worker = \"$worker\" | $1"
     coord_exits 4 cluster.json
     [ $((SECONDS - started)) -le 30 ] || fail "took $((SECONDS - started)) s"
-    expect_text err "$host"
+    expect_text err "$second"
     grep -qiE -- "$2" err || fail "the error does not say: $2"
     wait_until 20 "no process is left" no_workers
 }
 
 test_unknown_host_key() {
-    grep -v "^$host " "$bed/known_hosts" >known
+    grep -v "^$second " "$bed/known_hosts" >known
     launch_fails ".launch.known_hosts = \"$PWD/known\"" \
         'host key of .* is unknown: .*SHA256:.*known \(launch\.known_hosts\)\. .*ssh-keyscan'
     [ "$(wc -l <known)" = 1 ] || fail "known_hosts was changed"
@@ -43,8 +36,8 @@ test_unknown_host_key() {
 
 test_changed_host_key() {
     ssh-keygen -q -t ed25519 -N '' -f other
-    grep -v "^$host " "$bed/known_hosts" >known
-    echo "$host $(cut -d' ' -f1,2 other.pub)" >>known
+    grep -v "^$second " "$bed/known_hosts" >known
+    echo "$second $(cut -d' ' -f1,2 other.pub)" >>known
     launch_fails ".launch.known_hosts = \"$PWD/known\"" \
         'host key of .* has changed: .*ssh-keygen -R'
 }
@@ -167,7 +160,7 @@ test_head_without_a_passwd_entry() {
         .nodes |= [.[1] | del(.user) | .identity = \"$PWD/id_ed25519\"] |
         .scenarios[0].train.tp = 2"
     coord_exits 4 cluster.json
-    expect_text err "no user name for $host: set nodes\\[0\\]\\.user"
+    expect_text err "no user name for $second: set nodes\\[0\\]\\.user"
     coord_exits 0 cluster.json --set nodes.0.user=root
     expect_text err 'ssh config not read: ssh\(1\).* passwd entry'
     HOME=/ coord_exits 4 cluster.json --set launch.method=manual --timeout 2
@@ -176,7 +169,7 @@ test_head_without_a_passwd_entry() {
 
 # The Domain Name System has no such names; host files do.
 test_host_with_an_underscore() {
-    printf '%s node_a\n' "$host" | cat /etc/hosts - >hosts
+    printf '%s node_a\n' "$second" | cat /etc/hosts - >hosts
     echo "node_a $(cut -d' ' -f1,2 "$bed/host2/host_key.pub")" |
         cat "$bed/known_hosts" - >known
     cat >inside <<END

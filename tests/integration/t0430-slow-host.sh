@@ -3,18 +3,10 @@
 # predicted, it moves less through that host's link than size does.
 # limit: 300
 # waits
-# shellcheck source=../lib/test.sh disable=SC2034
-. "$(dirname "$0")/../lib/test.sh"
-[ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
-ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"
+# shellcheck source=../lib/testbed.sh disable=SC2034
+. "$(dirname "$0")/../lib/testbed.sh"
 
-bed=$work/bed
-at_exit '"$testbed" down --dir "$bed"'
-part=$("$testbed" up --hosts 3 --slots 1 --rate 400mbit --worker "$worker" \
-    --dir "$bed") || {
-    printf '1..1\nnot ok 1 - the test bed comes up\n'
-    exit 1
-}
+bed_up --hosts 3 --slots 1 --rate 400mbit --worker "$worker"
 "$testbed" exec 2 --dir "$bed" -- tc qdisc replace dev eth0 root tbf \
     rate 50mbit burst 128kb latency 50ms
 

@@ -3,18 +3,10 @@
 # was given more staging memory: `compare` finds both and nothing else.
 # limit: 300
 # waits
-# shellcheck source=../lib/test.sh disable=SC2034
-. "$(dirname "$0")/../lib/test.sh"
-[ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
-ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"
+# shellcheck source=../lib/testbed.sh disable=SC2034
+. "$(dirname "$0")/../lib/testbed.sh"
 
-bed=$work/bed
-at_exit '"$testbed" down --dir "$bed"'
-part=$("$testbed" up --hosts 3 --slots 1 --rate 120mbit --worker "$worker" \
-    --dir "$bed") || {
-    printf '1..1\nnot ok 1 - the test bed comes up\n'
-    exit 1
-}
+bed_up --hosts 3 --slots 1 --rate 120mbit --worker "$worker"
 
 # 3 MB, long beside what processors do; the interval of nine samples leaves out
 # one that a lost packet held up. Only "slowed" sends from the third host.

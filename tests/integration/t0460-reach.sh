@@ -3,19 +3,10 @@
 # so, and a run before it starts ranks.
 # waits
 # limit: 180
-# shellcheck source=../lib/test.sh disable=SC2034
-. "$(dirname "$0")/../lib/test.sh"
-[ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
-ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"
+# shellcheck source=../lib/testbed.sh disable=SC2034
+. "$(dirname "$0")/../lib/testbed.sh"
 
-bed=$work/bed
-at_exit '"$testbed" down --dir "$bed"'
-part=$("$testbed" up --hosts 4 --slots 2 --worker "$worker" --dir "$bed") || {
-    printf '1..1\nnot ok 1 - the test bed comes up\n'
-    exit 1
-}
-mapfile -t host < <(jq -r '.nodes[].host' <<<"$part")
-mapfile -t ns < <(sed -n 's/^netns //p' "$bed/state")
+bed_up --hosts 4 --slots 2 --worker "$worker"
 # Of the first host to another one, in a cluster of some of them.
 sending_to() { # HOST HOSTS
     jq --argjson to "$1" --argjson hosts "$2" '. + {name: "t",

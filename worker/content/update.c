@@ -76,8 +76,7 @@ static bool have_any(void)
 
 #if defined(__x86_64__)
 WAY(avx2, __attribute__((target("avx2"))))
-WAY(avx512, __attribute__((target("avx512f,avx512bw,avx512vl,"
-                                  "prefer-vector-width=512"))))
+WAY(avx512, __attribute__((target("avx512f,avx512bw,avx512vl"))))
 
 static bool have_avx2(void)
 {

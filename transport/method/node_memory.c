@@ -234,7 +234,7 @@ static enum rf_status map_control(struct rf_node_memory *shm,
                                   struct rf_err *err)
 {
     enum rf_status status = RF_OK;
-    void *at;
+    void *at = NULL;
     int fd = shm->segment_fd;
     if (shm->self != 0) {
         RF_TRY(

@@ -33,12 +33,13 @@ static bool beats_bound(const json_t *record)
            json_is_false(rf_result_value(record, "schedule_bound", "valid"));
 }
 
-/* Whether only changes moved; yardsticks move whole weights. */
-static bool is_encoded(const json_t *record)
+/* Whether an encoding moved fewer bytes than the yardstick, which moves whole
+ * weights. */
+static bool sent_less(const json_t *record)
 {
-    const char *encoding =
-        json_string_value(rf_result_value(record, "scenario", "encoding"));
-    return encoding != NULL && strcmp(encoding, "dense") != 0;
+    double sent;
+    return rf_result_number(record, "summary", "sent_bytes", &sent) &&
+           sent < rf_result_figure(record, "schedule", "wire_bytes");
 }
 
 /* Other load slowed the yardsticks and probes, not the refit: the refit beats
@@ -47,7 +48,7 @@ static bool is_encoded(const json_t *record)
 static bool slowed_yardsticks(const json_t *record)
 {
     double ratio;
-    return !is_encoded(record) && beats_bound(record) &&
+    return !sent_less(record) && beats_bound(record) &&
            rf_result_number(record, "summary.yardstick_ratio", "median",
                             &ratio) &&
            ratio < 1;

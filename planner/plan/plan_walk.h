@@ -31,10 +31,10 @@ struct rf_plan_walk {
 void rf_plan_walk_start(struct rf_plan_walk *walk, const struct rf_plan *plan);
 void rf_plan_walk_end(struct rf_plan_walk *walk);
 
-/* Advances to the next transfer: all or part of `match`, from `src`. They are
- * ordered by destination, then by piece of its layout (so by family). Apart
- * from its ranks, a transfer of a whole match depends only on their layouts.
- * False after the last. */
+/* Advances to the next transfer: all or part of `match`, from `src`. Transfers
+ * are ordered by destination, then by piece of the destination's layout (so by
+ * family). Apart from its ranks, a transfer of a whole match depends only on
+ * their layouts. False after the last. */
 bool rf_plan_walk_step(struct rf_plan_walk *walk);
 /* The current transfer; valid until the next step. */
 const struct rf_transfer *rf_plan_walk_transfer(struct rf_plan_walk *walk);

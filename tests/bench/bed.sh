@@ -14,10 +14,10 @@ at_exit=() # commands; one that fails makes the benchmark fail
 finish() {
     local status=$? item
     for item in $(jobs -p); do kill "$item" 2>/dev/null || true; done
+    [ -z "$bed" ] || testbed_down || status=1
     for item in "${at_exit[@]}"; do
         eval "$item" || status=$((status ? status : 1))
     done
-    [ -z "$bed" ] || testbed_down || status=1
     rm -rf "$work"
     exit "$status"
 }
@@ -39,6 +39,6 @@ testbed_up() { # OPTION...
 }
 
 testbed_down() {
-    "$root/scripts/testbed" down --dir "$bed"
+    "$root/scripts/testbed" down --dir "$bed" || return
     bed=
 }

@@ -1,7 +1,7 @@
 /*
  * Elements of boxes, one at a time, and their addresses. Plain loops, so that
  * checks of plans share no arithmetic with the planner. Functions are in the
- * header because fuzz harnesses link no test library.
+ * header because most fuzz harnesses link none of tests/lib.
  */
 #ifndef RF_TESTS_LIB_PLACES_H
 #define RF_TESTS_LIB_PLACES_H

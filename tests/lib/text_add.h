@@ -1,5 +1,5 @@
-/* Texts built piece by piece, such as random cases. In the header because fuzz
- * harnesses link no test library. */
+/* Texts built piece by piece, such as random cases. In the header because most
+ * fuzz harnesses link none of tests/lib. */
 #ifndef RF_TESTS_LIB_TEXT_ADD_H
 #define RF_TESTS_LIB_TEXT_ADD_H
 

@@ -1,7 +1,6 @@
 /* Strict JSON: parsing, files, typed members with their error texts, storing.
  */
 #include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Not with CK_FORK=no, which tests/gpu sets since a process that has a real
- * device must not. Over the fakes alone. */
+ * device must not: such tests run over the fakes alone. */
 static inline bool forked_allowed(void)
 {
     const char *text = getenv("CK_FORK");

@@ -1,6 +1,5 @@
 /* Keys that concern some methods only: "disk", "ucx" and "memory". */
 #include <stdio.h>
-#include <string.h>
 
 #include "tests/lib/configured.h"
 #include "tests/unit/unit.h"

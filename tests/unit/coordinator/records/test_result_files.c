@@ -1,5 +1,4 @@
 /* Reading result folders back: which run a result belongs to. */
-#include <stdio.h>
 #include <string.h>
 
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* Reads /proc/PID/stat. See procstat.h. The second field, the name, may contain
- * anything, even parentheses, so parsing starts after the last one. */
+ * anything, even parentheses and line ends, so parsing starts after the last
+ * parenthesis. */
 #include "common/procstat.h"
 
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 
 bool rf_procstat_read(pid_t pid, struct rf_procstat *out)
 {
-    char path[64], line[STAT_SIZE] = "";
+    char path[64], line[STAT_SIZE];
     struct rf_procstat found;
     const char *rest;
     FILE *file;
@@ -22,9 +23,7 @@ bool rf_procstat_read(pid_t pid, struct rf_procstat *out)
     if (file == NULL) {
         return false;
     }
-    if (fgets(line, sizeof(line), file) == NULL) {
-        line[0] = '\0';
-    }
+    line[fread(line, 1, sizeof(line) - 1, file)] = '\0';
     fclose(file);
     rest = strrchr(line, ')');
     if (rest == NULL ||

@@ -187,15 +187,17 @@ static enum rf_status check_load(const struct rf_scenario *scenario,
                                  uint32_t node, struct rf_err *err)
 {
     const struct rf_load_spec *load = &scenario->spec->load;
+    const struct rf_config *config = scenario->config;
+    const struct rf_scenario_config *place =
+        &config->scenarios[scenario->index];
     const uint32_t cpus = hellos[node]->cpus; /* absent: RF_ABSENT_U32 */
     return rf_scenario_loaded_ranks(scenario, node) == 0 ||
                    rf_load_threads(load) <= cpus
                ? RF_OK
                : rf_err_set(err, RF_ERR_UNSUPPORTED,
-                            "%s.load.cores: %u for each rank%s, but %s has %u "
-                            "processor%s; lower \"cores\"",
-                            scenario->config->scenarios[scenario->index].path,
-                            load->cores,
+                            "%s: %s.load.cores (%s): %u for each rank%s, but "
+                            "%s has %u processor%s; lower \"cores\"",
+                            config->file, place->path, place->name, load->cores,
                             load->network ? ", and as many that receive" : "",
                             host_of(scenario, node), cpus,
                             cpus == 1 ? "" : "s");

@@ -145,7 +145,7 @@ test_repeats_and_traces_have_loads() {
 test_what_no_rank_can_do_is_refused() {
     cluster '.scenarios[0].load.cores = 1024'
     coord_exits 4 cluster.json
-    expect_text err 'scenarios\[0\]\.load\.cores: 1024 for each rank, but localhost has'
+    expect_text err 'scenarios\[0\]\.load\.cores \(s\): 1024 for each rank, but localhost has'
     cluster '.scenarios[0].load = {network_gbytes_per_s: "max"}'
     coord_exits 2 plan cluster.json
     expect_text err 'load: network_gbytes_per_s needs ranks on two nodes'

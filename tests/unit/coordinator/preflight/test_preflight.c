@@ -158,9 +158,10 @@ TEST(test_preflight_refuses_a_load_on_more_cores_than_a_node_has)
     add(LAB_B,
         (struct node){
             .method = "host", .boot_id = "y", .memory = LOTS, .cpus = 2});
-    assert_fails(check(), RF_ERR_UNSUPPORTED, err,
-                 "$.scenarios[0].load.cores: 3 for each rank, but b has 2 "
-                 "processors");
+    assert_fails(
+        check(), RF_ERR_UNSUPPORTED, err,
+        ": $.scenarios[0].load.cores (s): 3 for each rank, but b has 2 "
+        "processors");
     destroy();
 }
 

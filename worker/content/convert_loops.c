@@ -12,6 +12,7 @@
 
 #include "common/compiler.h"
 #include "common/fp8.h"
+#include "worker/content/vectors.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -301,23 +302,7 @@ LOOPS(avx2, AVX2, e4m3_avx2, quotient_avx2, amax_group_avx2)
 LOOPS(avx512, __attribute__((target("avx512f,avx512bw,avx512vl"))),
       rf_convert_e4m3_avx512, rf_convert_quotient_avx512,
       rf_convert_amax_group_avx512)
-
-static bool can_avx512(void)
-{
-    return __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl");
-}
-
-static bool can_avx2(void)
-{
-    return __builtin_cpu_supports("avx2");
-}
 #endif
-
-static bool can_all(void)
-{
-    return true;
-}
 
 const struct rf_convert_loops *rf_convert_loops(size_t i)
 {
@@ -326,10 +311,10 @@ const struct rf_convert_loops *rf_convert_loops(size_t i)
         bool (*can)(void);
     } known[] = {
 #if defined(__x86_64__)
-        {&loops_avx512, can_avx512},
-        {&loops_avx2, can_avx2},
+        {&loops_avx512, rf_have_avx512},
+        {&loops_avx2, rf_have_avx2},
 #endif
-        {&loops_all, can_all}
+        {&loops_all, rf_have_any}
     };
     for (size_t k = 0; k < RF_ARRAY_SIZE(known); k++) {
         if (known[k].can() && i-- == 0) {

@@ -13,6 +13,7 @@
 
 #include "common/compiler.h"
 #include "common/pattern.h"
+#include "worker/content/vectors.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -39,18 +40,6 @@ __attribute__((target("avx512f,avx512dq,avx512vl"))) static void
 blocks_avx512(uint64_t state, uint64_t blocks, uint8_t *dst)
 {
     blocks_of(state, blocks, dst);
-}
-
-static bool have_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-}
-
-static bool have_avx2(void)
-{
-    return __builtin_cpu_supports("avx2");
 }
 
 /* (z ^ (z >> shift)) · factor in each lane, from 32-bit products. */
@@ -86,11 +75,6 @@ blocks_avx2(uint64_t state, uint64_t blocks, uint8_t *dst)
 }
 #endif
 
-static bool have_any(void)
-{
-    return true;
-}
-
 static void blocks_portable(uint64_t state, uint64_t blocks, uint8_t *dst)
 {
     blocks_of(state, blocks, dst);
@@ -98,10 +82,10 @@ static void blocks_portable(uint64_t state, uint64_t blocks, uint8_t *dst)
 
 const struct rf_pattern_way rf_pattern_ways[] = {
 #if defined(__x86_64__)
-    {"avx512", have_avx512, blocks_avx512},
-    {"avx2", have_avx2, blocks_avx2},
+    {"avx512", rf_have_avx512, blocks_avx512},
+    {"avx2", rf_have_avx2, blocks_avx2},
 #endif
-    {"portable", have_any, blocks_portable},
+    {"portable", rf_have_any, blocks_portable},
     {NULL, NULL, NULL},
 };
 

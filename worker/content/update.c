@@ -13,6 +13,7 @@
 #include "common/compiler.h"
 #include "common/pattern.h"
 #include "planner/plan/update_rules.h"
+#include "worker/content/vectors.h"
 
 #define GROUP 65536u /* elements that turn() permutes */
 #define RUN RF_UPDATE_RUN
@@ -69,33 +70,17 @@ moves_of(const struct rf_update *update, struct rf_update_keys keys,
 
 WAY(portable, )
 
-static bool have_any(void)
-{
-    return true;
-}
-
 #if defined(__x86_64__)
 WAY(avx2, __attribute__((target("avx2"))))
 WAY(avx512, __attribute__((target("avx512f,avx512bw,avx512vl"))))
-
-static bool have_avx2(void)
-{
-    return __builtin_cpu_supports("avx2");
-}
-
-static bool have_avx512(void)
-{
-    return __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl");
-}
 #endif
 
 const struct rf_update_way rf_update_ways[] = {
 #if defined(__x86_64__)
-    {"avx512", have_avx512, moves_avx512},
-    {"avx2", have_avx2, moves_avx2},
+    {"avx512", rf_have_avx512, moves_avx512},
+    {"avx2", rf_have_avx2, moves_avx2},
 #endif
-    {"portable", have_any, moves_portable},
+    {"portable", rf_have_any, moves_portable},
     {NULL, NULL, NULL},
 };
 

@@ -355,10 +355,17 @@ enum rf_status rf_jnode_fail(const struct rf_jnode *node, struct rf_err *err,
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    return rf_err_set(err, RF_ERR_CONFIG, "%s: %s%s%.80s%s: %s", node->file,
-                      node->path, node->label != NULL ? " (" : "",
-                      node->label != NULL ? node->label : "",
-                      node->label != NULL ? ")" : "", text);
+    return rf_jnode_within(node, rf_err_set(err, RF_ERR_CONFIG, "%s", text),
+                           err);
+}
+
+enum rf_status rf_jnode_within(const struct rf_jnode *node,
+                               enum rf_status status, struct rf_err *err)
+{
+    const bool labelled = node->label != NULL;
+    return rf_err_within(status, err, "%s: %s%s%.80s%s", node->file, node->path,
+                         labelled ? " (" : "", labelled ? node->label : "",
+                         labelled ? ")" : "");
 }
 
 /* A value as shown in errors: its JSON, truncated if long. */

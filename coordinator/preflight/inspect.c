@@ -112,9 +112,9 @@ static enum rf_status add_scenario(struct rf_preflight_inspect *inspect,
     if (status != RF_OK) {
         return status; /* already names the place */
     }
-    status = rf_err_within(
-        rf_world_place(spec, config->slots, config->n_nodes, &world, err), err,
-        "%s: %s (%s)", config->file, node.path, config->scenarios[index].name);
+    status = rf_jnode_within(
+        &node,
+        rf_world_place(spec, config->slots, config->n_nodes, &world, err), err);
     if (status == RF_OK) {
         add_folders(inspect, index, world);
     }

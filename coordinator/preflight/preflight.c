@@ -187,20 +187,24 @@ static enum rf_status check_load(const struct rf_scenario *scenario,
                                  uint32_t node, struct rf_err *err)
 {
     const struct rf_load_spec *load = &scenario->spec->load;
-    const struct rf_config *config = scenario->config;
-    const struct rf_scenario_config *place =
-        &config->scenarios[scenario->index];
     const uint32_t cpus = hellos[node]->cpus; /* absent: RF_ABSENT_U32 */
-    return rf_scenario_loaded_ranks(scenario, node) == 0 ||
-                   rf_load_threads(load) <= cpus
-               ? RF_OK
-               : rf_err_set(err, RF_ERR_UNSUPPORTED,
-                            "%s: %s.load.cores (%s): %u for each rank%s, but "
-                            "%s has %u processor%s; lower \"cores\"",
-                            config->file, place->path, place->name, load->cores,
-                            load->network ? ", and as many that receive" : "",
-                            host_of(scenario, node), cpus,
-                            cpus == 1 ? "" : "s");
+    const struct rf_jnode place =
+        rf_config_scenario(scenario->config, scenario->index);
+    const struct rf_jnode loads = rf_jnode_get(&place, "load");
+    const struct rf_jnode cores = rf_jnode_get(&loads, "cores");
+    if (rf_scenario_loaded_ranks(scenario, node) == 0 ||
+        rf_load_threads(load) <= cpus) {
+        return RF_OK;
+    }
+    return rf_jnode_within(
+        &cores,
+        rf_err_set(err, RF_ERR_UNSUPPORTED,
+                   "%u for each rank%s, but %s has %u processor%s; lower "
+                   "\"cores\"",
+                   load->cores,
+                   load->network ? ", and as many that receive" : "",
+                   host_of(scenario, node), cpus, cpus == 1 ? "" : "s"),
+        err);
 }
 
 typedef enum rf_status (*check_fn)(const struct rf_scenario *scenario,

@@ -258,6 +258,7 @@ static enum rf_status work_out(struct rf_scenario *scenario,
                                const struct rf_model *model, struct rf_err *err)
 {
     const struct rf_config *config = scenario->config;
+    const struct rf_jnode place = rf_config_scenario(config, scenario->index);
     const bool by_time = take_balance_time(scenario->spec);
     enum rf_status status =
         rf_mesh_rules_place(scenario->spec, model, config->slots,
@@ -275,9 +276,7 @@ static enum rf_status work_out(struct rf_scenario *scenario,
     RF_THEN(status, rf_schedule_build(scenario->plan, RF_NONE,
                                       &scenario->schedule, err));
     RF_THEN(status, rf_schedule_prove(scenario->plan, scenario->schedule, err));
-    RF_TRY(rf_err_within(status, err, "%s: %s (%s)", config->file,
-                         config->scenarios[scenario->index].path,
-                         config->scenarios[scenario->index].name));
+    RF_TRY(rf_jnode_within(&place, status, err));
     scenario->document = rf_spec_to_json(scenario->spec, config->node_names);
     add_shares(scenario);
     return RF_OK;

@@ -301,10 +301,7 @@ enum rf_status rf_values_evaluate(struct rf_values *values,
         return RF_OK;
     }
     status = rf_expr_evaluate(json_string_value(json), &scope, out, err);
-    if (status != RF_OK && values->depth == 0) {
-        rf_err_wrap(err, "%s: %s", where->file, where->path);
-    }
-    return status;
+    return values->depth == 0 ? rf_jnode_within(where, status, err) : status;
 }
 
 enum rf_status rf_values_test(struct rf_values *values,
@@ -328,8 +325,8 @@ enum rf_status rf_values_mention(struct rf_values *values,
     if (!json_is_string(json)) {
         return RF_OK;
     }
-    return rf_err_within(rf_expr_check(json_string_value(json), &scope, err),
-                         err, "%s: %s", where->file, where->path);
+    return rf_jnode_within(
+        where, rf_expr_check(json_string_value(json), &scope, err), err);
 }
 
 bool rf_values_is_used(const struct rf_values *values, const char *name)

@@ -12,7 +12,7 @@
 
 #include "common/compiler.h"
 #include "common/fp8.h"
-#include "worker/content/vectors.h"
+#include "common/vectors.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 

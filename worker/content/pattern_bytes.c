@@ -13,7 +13,7 @@
 
 #include "common/compiler.h"
 #include "common/pattern.h"
-#include "worker/content/vectors.h"
+#include "common/vectors.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

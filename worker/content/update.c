@@ -12,8 +12,8 @@
 
 #include "common/compiler.h"
 #include "common/pattern.h"
+#include "common/vectors.h"
 #include "planner/plan/update_rules.h"
-#include "worker/content/vectors.h"
 
 #define GROUP 65536u /* elements that turn() permutes */
 #define RUN RF_UPDATE_RUN

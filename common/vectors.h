@@ -1,6 +1,6 @@
-/* Whether this processor has vectors for which worker/content/ compiles code. */
-#ifndef RF_WORKER_CONTENT_VECTORS_H
-#define RF_WORKER_CONTENT_VECTORS_H
+/* Whether this processor has vectors for which some code is compiled. */
+#ifndef RF_COMMON_VECTORS_H
+#define RF_COMMON_VECTORS_H
 
 #include <stdbool.h>
 
@@ -21,6 +21,12 @@ static inline bool rf_have_avx512(void)
     return __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl");
+}
+
+/* To compress bytes and numbers of 16 bits in vectors. */
+static inline bool rf_have_avx512_vbmi2(void)
+{
+    return rf_have_avx512() && __builtin_cpu_supports("avx512vbmi2");
 }
 #endif
 

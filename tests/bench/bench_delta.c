@@ -173,11 +173,12 @@ static void scan_plain(struct bench *bench)
 
 static void scan(struct bench *bench)
 {
+    const struct rf_delta_lists positions = {.at = changed_at};
     rf_delta_index_forget(bench->compared, true);
     for (size_t b = 0; b < bench->n_blocks; b++) {
         sink += rf_delta_index_find(bench->compared,
                                     bench->now + b * RF_DELTA_BLOCK,
-                                    RF_DELTA_BLOCK, 2, changed_at);
+                                    RF_DELTA_BLOCK, 2, &positions);
     }
 }
 
@@ -192,15 +193,11 @@ static size_t encode_block(struct bench *bench, const uint16_t *now, bool diff,
                                        .at = changed_at,
                                        .values = values,
                                        .old = old};
+    const struct rf_delta_lists lists = {changed_at, values, diff ? old : NULL};
     struct rf_delta_how how = {.diff = diff};
-    changes.n = rf_delta_index_find(bench->followed, now, RF_DELTA_BLOCK, 2,
-                                    changed_at);
+    changes.n =
+        rf_delta_index_find(bench->followed, now, RF_DELTA_BLOCK, 2, &lists);
     bench->found = (struct rf_delta_found){changed_at, changes.n, 0};
-    rf_delta_gather(now, changed_at, changes.n, 2, values);
-    if (diff) {
-        rf_delta_gather(rf_delta_index_shadow(bench->followed, now), changed_at,
-                        changes.n, 2, old);
-    }
     how.positions =
         rf_delta_best(RF_DELTA_BLOCK, changes.n,
                       rf_delta_runs(changed_at, changes.n), diff ? 0 : 2);
@@ -220,8 +217,11 @@ static void encode(struct bench *bench, bool diff)
         bench->lengths[b] = encode_block(bench, bench->now + b * RF_DELTA_BLOCK,
                                          diff, bench->wire + used);
         used += bench->lengths[b];
-        rf_delta_index_served(bench->followed, bench->now + b * RF_DELTA_BLOCK,
-                              BLOCK_BYTES, bench->found);
+        if (diff) { /* else the shadow has followed */
+            rf_delta_index_served(bench->followed,
+                                  bench->now + b * RF_DELTA_BLOCK, BLOCK_BYTES,
+                                  bench->found);
+        }
     }
     bench->encoded[diff ? 1 : 0] = used;
 }

@@ -62,35 +62,6 @@ enum rf_delta_positions rf_delta_best(uint32_t count, uint32_t n, uint32_t runs,
     return n > 0 && width > 0 && values <= bytes ? RF_DELTA_DENSE : best;
 }
 
-void rf_delta_gather(const void *from, const uint16_t *at, uint32_t n,
-                     uint32_t width, void *out)
-{
-    const uint8_t *in = from;
-    uint8_t *to = out;
-    switch (width) {
-    case 1:
-        for (uint32_t i = 0; i < n; i++) {
-            to[i] = in[at[i]];
-        }
-        break;
-    case 2:
-        for (uint32_t i = 0; i < n; i++) {
-            memcpy(to + (size_t)i * 2, in + (size_t)at[i] * 2, 2);
-        }
-        break;
-    case 4:
-        for (uint32_t i = 0; i < n; i++) {
-            memcpy(to + (size_t)i * 4, in + (size_t)at[i] * 4, 4);
-        }
-        break;
-    default:
-        for (uint32_t i = 0; i < n; i++) {
-            memcpy(to + (size_t)i * 8, in + (size_t)at[i] * 8, 8);
-        }
-        break;
-    }
-}
-
 /* --- Gaps ----------------------------------------------------------------- */
 
 static uint8_t *put_gap(uint8_t *out, uint32_t gap)

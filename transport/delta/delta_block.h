@@ -84,8 +84,4 @@ void rf_delta_apply(const struct rf_delta_changes *changes,
                     struct rf_delta_how how, uint32_t from, uint32_t to,
                     uint32_t first, void *dst);
 
-/* Collects the elements at `at` of `from` into `out`. */
-void rf_delta_gather(const void *from, const uint16_t *at, uint32_t n,
-                     uint32_t width, void *out);
-
 #endif

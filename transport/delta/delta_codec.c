@@ -172,14 +172,12 @@ static uint32_t find_changes(struct rf_delta_codec *codec,
     while (next_span(&spans, &run)) {
         const uint8_t *at = src + run.src;
         const uint32_t elements = (uint32_t)(run.bytes / width);
-        const uint32_t more = rf_delta_index_find(codec->index, at, elements,
-                                                  width, codec->at + found);
         const size_t to = (size_t)found * width;
-        rf_delta_gather(at, codec->at + found, more, width, codec->values + to);
-        if (diff) {
-            rf_delta_gather(rf_delta_index_shadow(codec->index, at),
-                            codec->at + found, more, width, codec->old + to);
-        }
+        const struct rf_delta_lists lists = {codec->at + found,
+                                             codec->values + to,
+                                             diff ? codec->old + to : NULL};
+        const uint32_t more =
+            rf_delta_index_find(codec->index, at, elements, width, &lists);
         for (uint32_t i = 0; i < more; i++) {
             codec->at[found + i] = (uint16_t)(codec->at[found + i] + done);
         }

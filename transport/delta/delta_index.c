@@ -26,6 +26,7 @@ struct rf_delta_index {
     uint64_t *bits; /* WORDS per piece */
     uint8_t *state; /* by piece, as are */
     uint32_t *expected, *left; /* bytes to be served, and still to be */
+    uint16_t *listed;          /* changes, when it was last listed */
     uint16_t at[PIECE + RF_DELTA_SLACK];
 };
 
@@ -48,8 +49,10 @@ struct rf_delta_index *rf_delta_index_create(const void *now, void *shadow,
     index->state = rf_calloc(index->n_pieces + 1, sizeof(*index->state));
     index->expected = rf_calloc(index->n_pieces + 1, sizeof(*index->expected));
     index->left = rf_calloc(index->n_pieces + 1, sizeof(*index->left));
+    index->listed = rf_calloc(index->n_pieces + 1, sizeof(*index->listed));
     if (index->bits == NULL || index->state == NULL ||
-        index->expected == NULL || index->left == NULL) {
+        index->expected == NULL || index->left == NULL ||
+        index->listed == NULL) {
         rf_delta_index_destroy(index);
         return NULL;
     }
@@ -65,6 +68,7 @@ void rf_delta_index_destroy(struct rf_delta_index *index)
     free(index->state);
     free(index->expected);
     free(index->left);
+    free(index->listed);
     free(index);
 }
 
@@ -135,13 +139,15 @@ static void follow(struct rf_delta_index *index, size_t piece, uint32_t base,
         copy_piece(index, piece);
         return;
     }
+    if (unit == 2) { /* stores, not calls */
+        for (size_t i = 0; i < n; i++) {
+            memcpy(shadow + (size_t)at[i] * 2, now + (size_t)at[i] * 2, 2);
+        }
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         const size_t to = (size_t)at[i] * unit;
-        if (unit == 2) { /* a store, not a call */
-            memcpy(shadow + to, now + to, 2);
-        } else {
-            memcpy(shadow + to, now + to, unit);
-        }
+        memcpy(shadow + to, now + to, unit);
     }
 }
 
@@ -157,28 +163,49 @@ static void learn(struct rf_delta_index *index, size_t piece)
 {
     const uint64_t from = (uint64_t)piece * PIECE * index->unit;
     const uint64_t units = (index->bytes - from) / index->unit;
+    uint64_t *bits = index->bits + piece * WORDS;
     rf_delta_mask(index->now + from, index->shadow + from,
-                  (size_t)RF_MIN(units, PIECE), index->unit,
-                  index->bits + piece * WORDS);
+                  (size_t)RF_MIN(units, PIECE), index->unit, bits);
     index->state[piece] = KNOWN;
     if (!index->keeps) {
         commit_piece(index, piece);
     }
 }
 
-/* The same of all of it, with the positions, from `base` on. */
-static uint32_t learn_positions(struct rf_delta_index *index, size_t piece,
-                                uint16_t base, uint16_t *out)
+/* Learns all of a piece, and lists it: positions from `base` on. */
+static uint32_t learn_lists(struct rf_delta_index *index, size_t piece,
+                            uint16_t base, const struct rf_delta_lists *out)
 {
     const uint64_t from = (uint64_t)piece * PIECE * index->unit;
     const size_t n =
-        rf_delta_scan_mask(index->now + from, index->shadow + from, PIECE,
-                           index->unit, base, out, index->bits + piece * WORDS);
+        rf_delta_list(index->now + from, index->shadow + from, PIECE,
+                      index->unit, base, out, index->bits + piece * WORDS);
     index->state[piece] = KNOWN;
+    index->listed[piece] = (uint16_t)n;
     if (!index->keeps) {
-        follow(index, piece, base, out, n);
+        follow(index, piece, base, out->at, n);
     }
     return (uint32_t)n;
+}
+
+/* Where a list of elements goes on after n of them. */
+static void *after(void *list, uint32_t n, uint32_t width)
+{
+    return list != NULL ? (uint8_t *)list + (size_t)n * width : NULL;
+}
+
+/* Of n positions, counted from `at` on. */
+static void list_elements(const struct rf_delta_index *index, const void *at,
+                          uint32_t n, uint32_t width,
+                          const struct rf_delta_lists *out)
+{
+    if (out->values != NULL) {
+        rf_delta_gather(at, out->at, n, width, out->values);
+    }
+    if (out->old != NULL) {
+        rf_delta_gather(rf_delta_index_shadow(index, at), out->at, n, width,
+                        out->old);
+    }
 }
 
 /* Positions of elements of several units, of which some may have changed. */
@@ -202,36 +229,45 @@ static uint32_t find_wide(const struct rf_delta_index *index, uint64_t first,
     return found;
 }
 
-/* Positions of units [first, end). */
+/* Units [first, end). */
 static uint32_t find_units(struct rf_delta_index *index, uint64_t first,
-                           uint64_t end, uint16_t *out)
+                           uint64_t end, const struct rf_delta_lists *out)
 {
+    const uint32_t unit = index->unit;
     uint32_t found = 0;
     for (size_t p = first / PIECE; p * PIECE < end; p++) {
         const uint64_t from = RF_MAX(first, (uint64_t)p * PIECE);
         const uint64_t to = RF_MIN(end, (uint64_t)(p + 1) * PIECE);
         const uint16_t base = (uint16_t)(from - first);
+        const struct rf_delta_lists here = {out->at + found,
+                                            after(out->values, found, unit),
+                                            after(out->old, found, unit)};
+        uint32_t more;
         if (index->state[p] == UNKNOWN && to - from == PIECE) {
-            found += learn_positions(index, p, base, out + found);
+            found += learn_lists(index, p, base, &here);
             continue;
         }
         if (index->state[p] == UNKNOWN) {
             learn(index, p);
         }
-        found += (uint32_t)rf_delta_positions(index->bits, from, to - from,
-                                              base, out + found);
+        more = (uint32_t)rf_delta_positions(index->bits, from, to - from, base,
+                                            here.at);
+        list_elements(index, index->now + first * unit, more, unit, &here);
+        found += more;
     }
     return found;
 }
 
 uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
-                             uint32_t n, uint32_t width, uint16_t *out)
+                             uint32_t n, uint32_t width,
+                             const struct rf_delta_lists *out)
 {
     /* width / unit, as a shift */
     const int shift = __builtin_ctz(width) - __builtin_ctz(index->unit);
     const uint64_t first =
         (uint64_t)((const uint8_t *)at - index->now) / index->unit;
     const uint64_t end = first + ((uint64_t)n << shift);
+    uint32_t found;
     if (shift == 0) {
         return find_units(index, first, end, out);
     }
@@ -240,7 +276,9 @@ uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
             learn(index, p);
         }
     }
-    return find_wide(index, first, end, shift, out);
+    found = find_wide(index, first, end, shift, out->at);
+    list_elements(index, at, found, width, out);
+    return found;
 }
 
 uint32_t rf_delta_index_sample(struct rf_delta_index *index, const void *at,
@@ -250,10 +288,11 @@ uint32_t rf_delta_index_sample(struct rf_delta_index *index, const void *at,
         (uint64_t)((const uint8_t *)at - index->now) / index->unit;
     const uint64_t last = first + (uint64_t)n * width / index->unit - 1;
     uint16_t found[64 + RF_DELTA_SLACK];
+    const struct rf_delta_lists positions = {.at = found};
     uint64_t mask;
     if (index->state[first / PIECE] != UNKNOWN ||
         index->state[last / PIECE] != UNKNOWN) {
-        return rf_delta_index_find(index, at, n, width, found);
+        return rf_delta_index_find(index, at, n, width, &positions);
     }
     rf_delta_mask(at, rf_delta_index_shadow(index, at), n, width, &mask);
     return (uint32_t)__builtin_popcountll(mask);
@@ -286,11 +325,17 @@ bool rf_delta_index_has_old(const struct rf_delta_index *index, const void *at,
     return has;
 }
 
-/* Skips the positions before `end`; returns the number of them. A search, since
- * each of a block's many short spans begins where those before it end. */
-static uint32_t skip(struct rf_delta_found *found, uint32_t end)
+/* Skips the positions before `end`, which are probably `likely`; returns the
+ * number of them. If they are not, it is a search, since each of a block's many
+ * short spans begins where those before it end. */
+static uint32_t skip(struct rf_delta_found *found, uint32_t end,
+                     uint32_t likely)
 {
     uint32_t low = 0, high = found->n;
+    if (likely <= high && (likely == 0 || found->at[likely - 1] < end) &&
+        (likely == high || found->at[likely] >= end)) {
+        low = high = likely;
+    }
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
         if (found->at[middle] < end) {
@@ -308,17 +353,18 @@ void rf_delta_index_served(struct rf_delta_index *index, const void *at,
                            uint64_t bytes, struct rf_delta_found found)
 {
     const bool knows = found.at != NULL;
-    found.n = knows ? found.n : 0;
-    (void)skip(&found, found.base);
     for (struct piece_part part = {0}; next_part(index, at, bytes, &part);) {
         const uint32_t units = part.bytes / index->unit;
-        const uint16_t *changes = found.at;
-        const uint32_t n = skip(&found, found.base + units);
         uint32_t *left = &index->left[part.piece];
         bool commits;
         *left -= RF_MIN(*left, part.bytes);
         commits = *left == 0 && index->state[part.piece] == KNOWN;
         if (commits && knows && units == PIECE) {
+            const uint16_t *changes;
+            uint32_t n;
+            (void)skip(&found, found.base, 0);
+            changes = found.at;
+            n = skip(&found, found.base + units, index->listed[part.piece]);
             follow(index, part.piece, found.base, changes, n);
         } else if (commits) {
             commit_piece(index, part.piece);

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "transport/delta/delta_scan.h"
+
 struct rf_delta_index;
 
 /* `now` and `shadow` have `bytes` bytes, a multiple of `unit` (1, 2, 4 or 8),
@@ -35,11 +37,12 @@ void rf_delta_index_expect(struct rf_delta_index *index, const void *at,
 /* Forgets all bits: the arena has changed. `keeps` as above, from now on. */
 void rf_delta_index_forget(struct rf_delta_index *index, bool keeps);
 
-/* Writes the positions, ascending from 0 on, at which `n` elements of `width`
- * bytes from `at` on have changed, to `out`, which has room for n +
- * RF_DELTA_SLACK; returns their number. n is at most RF_DELTA_BLOCK. */
+/* Lists which of the `n` elements of `width` bytes from `at` on have changed;
+ * returns their number. n is at most RF_DELTA_BLOCK. What they were is right
+ * only if rf_delta_index_has_old() says so. */
 uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
-                             uint32_t n, uint32_t width, uint16_t *out);
+                             uint32_t n, uint32_t width,
+                             const struct rf_delta_lists *out);
 
 /* Whether the shadow still has what it had where `bytes` from `at` on, all of
  * them known, have changed. */

@@ -2,10 +2,10 @@
  * Comparing arrays, 64 elements at a time: a vector comparison gives a mask of
  * them, whose bits become positions. See delta_scan.h.
  *
- * The loop reads memory as fast as two streams can be read, so comparison and
- * positions are one loop, in which four positions of each mask are written
- * whether or not it has so many: most have fewer, and a branch for each would
- * be mispredicted too often. Wider vectors bring nothing.
+ * Memory limits the loop, so comparison and positions are one, in which four
+ * positions of each mask are written whether or not it has so many: most have
+ * fewer, and a branch for each would be mispredicted too often. AVX-512 takes
+ * positions and elements from their vectors by the mask.
  */
 #include "transport/delta/delta_scan.h"
 
@@ -13,9 +13,10 @@
 #include <string.h>
 
 #include "common/compiler.h"
+#include "common/vectors.h"
 
 #if defined(__x86_64__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
@@ -23,6 +24,37 @@
 #define INLINE static inline __attribute__((always_inline))
 #define GROUP 64 /* elements of a mask */
 #define TOP (UINT64_C(1) << 63)
+
+/* Intel's processors stop reading ahead where a page ends, need some lines of
+ * the next to start again, and fetch more at once from several pages. There the
+ * loops ask for what comes after two pages while they compare these, a line of
+ * either page at a time. AMD's are faster alone. */
+#define PAGE_BYTES 4096
+#define AHEAD_BYTES ((uintptr_t)2 * PAGE_BYTES)
+#define LINE_BYTES ((uintptr_t)64)
+
+INLINE void ask_for(const uint8_t *at, size_t bytes)
+{
+    const uintptr_t end = (uintptr_t)at + bytes;
+    for (uintptr_t now = (uintptr_t)at; now < end; now += 2 * LINE_BYTES) {
+        const uintptr_t done = now % AHEAD_BYTES;
+        const uintptr_t line = now - done + AHEAD_BYTES + done / 2;
+        __builtin_prefetch((const void *)line);
+        __builtin_prefetch((const void *)(line + PAGE_BYTES));
+    }
+}
+
+#if defined(__x86_64__)
+static bool reads_ahead(void)
+{
+    return __builtin_cpu_is("intel");
+}
+#else
+static bool reads_ahead(void)
+{
+    return false;
+}
+#endif
 
 /* --- Masks to positions --------------------------------------------------- */
 
@@ -231,13 +263,19 @@ INLINE uint64_t differ(const uint8_t *a, const uint8_t *b, uint32_t width,
     return ~bits_of(v0, v1, v2, v3);
 }
 
-/* Also sets `mask`, if it is not NULL. */
+/* With a `mask`, sets it, too, and may read ahead. */
 INLINE uint16_t *scan_groups(const uint8_t *a, const uint8_t *b, size_t groups,
                              uint32_t width, uint16_t base, uint16_t *at,
                              uint64_t *mask, same_fn same)
 {
+    const bool ahead = mask != NULL && reads_ahead();
     for (size_t g = 0; g < groups; g++) {
-        const uint64_t word = differ(a, b, width, same);
+        uint64_t word;
+        if (ahead) {
+            ask_for(a, (size_t)GROUP * width);
+            ask_for(b, (size_t)GROUP * width);
+        }
+        word = differ(a, b, width, same);
         at = put(at, word, (uint16_t)(g * GROUP + base));
         if (mask != NULL) {
             mask[g] = word;
@@ -279,11 +317,6 @@ WITH_POPCNT static uint16_t *scan_popcnt(const uint8_t *a, const uint8_t *b,
     return scan_by(a, b, groups, width, base, at, mask);
 }
 
-const char *rf_delta_instructions(void)
-{
-    return HAS_POPCNT ? "popcnt" : BASE;
-}
-
 static uint16_t *scan_groups_here(const uint8_t *a, const uint8_t *b,
                                   size_t groups, uint32_t width, uint16_t base,
                                   uint16_t *at, uint64_t *mask)
@@ -295,7 +328,12 @@ static uint16_t *scan_groups_here(const uint8_t *a, const uint8_t *b,
 INLINE void mask_groups(const uint8_t *a, const uint8_t *b, size_t groups,
                         uint32_t width, uint64_t *mask, same_fn same)
 {
+    const bool ahead = reads_ahead();
     for (size_t g = 0; g < groups; g++) {
+        if (ahead) {
+            ask_for(a, (size_t)GROUP * width);
+            ask_for(b, (size_t)GROUP * width);
+        }
         mask[g] = differ(a, b, width, same);
         a += (size_t)GROUP * width;
         b += (size_t)GROUP * width;
@@ -342,10 +380,8 @@ static uint16_t *positions_here(const uint64_t *mask, size_t first, size_t end,
 
 #else
 
-const char *rf_delta_instructions(void)
-{
-    return "none";
-}
+#define HAS_POPCNT false
+#define BASE "none"
 
 static void mask_groups_here(const uint8_t *a, const uint8_t *b, size_t groups,
                              uint32_t width, uint64_t *mask)
@@ -372,6 +408,104 @@ static uint16_t *scan_groups_here(const uint8_t *a, const uint8_t *b,
 
 #endif
 
+/* --- With AVX-512 --------------------------------------------------------- */
+
+#if defined(__x86_64__)
+
+#define HAS_AVX512 rf_have_avx512_vbmi2()
+#define WITH_AVX512                                                            \
+    __attribute__((target("avx512f,avx512bw,avx512vbmi2,popcnt")))
+
+/* Of two bytes each. */
+struct list_group {
+    __m512i low, high; /* elements 0 to 31, and 32 to 63 */
+};
+
+WITH_AVX512 INLINE struct list_group load_group(const uint8_t *from)
+{
+    return (struct list_group){_mm512_loadu_si512(from),
+                               _mm512_loadu_si512(from + 64)};
+}
+
+/* Writes those of the elements that are in the mask. */
+WITH_AVX512 INLINE void put_elements(uint16_t *out, struct list_group group,
+                                     uint64_t mask)
+{
+    const __mmask32 low = (__mmask32)mask, high = (__mmask32)(mask >> 32);
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi16(low, group.low));
+    _mm512_storeu_si512(out + __builtin_popcount(low),
+                        _mm512_maskz_compress_epi16(high, group.high));
+}
+
+/* Writes the numbers of a mask's bits. */
+WITH_AVX512 INLINE void put_numbers(uint16_t *out, uint64_t mask, uint16_t base)
+{
+    const __m512i all = _mm512_set_epi64(
+        0x3f3e3d3c3b3a3938, 0x3736353433323130, 0x2f2e2d2c2b2a2928,
+        0x2726252423222120, 0x1f1e1d1c1b1a1918, 0x1716151413121110,
+        0x0f0e0d0c0b0a0908, 0x0706050403020100);
+    const __m512i bits = _mm512_maskz_compress_epi8(mask, all);
+    const __m512i bases = _mm512_set1_epi16((short)base);
+    const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(bits));
+    _mm512_storeu_si512(out, _mm512_add_epi16(low, bases));
+    if (__builtin_popcountll(mask) > 32) {
+        const __m512i high =
+            _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(bits, 1));
+        _mm512_storeu_si512(out + 32, _mm512_add_epi16(high, bases));
+    }
+}
+
+WITH_AVX512 static size_t list_avx512(const uint8_t *now, const uint8_t *before,
+                                      size_t groups, uint16_t base,
+                                      const struct rf_delta_lists *out,
+                                      uint64_t *mask)
+{
+    const bool ahead = reads_ahead();
+    const size_t bytes = (size_t)GROUP * 2;
+    size_t found = 0;
+    for (size_t g = 0; g < groups; g++, now += bytes, before += bytes) {
+        const struct list_group x = load_group(now), y = load_group(before);
+        const uint64_t word = _mm512_cmpneq_epu16_mask(x.low, y.low) |
+                              (uint64_t)_mm512_cmpneq_epu16_mask(x.high, y.high)
+                                  << 32;
+        if (ahead) {
+            ask_for(now, bytes);
+            ask_for(before, bytes);
+        }
+        mask[g] = word;
+        put_numbers(out->at + found, word, (uint16_t)(g * GROUP + base));
+        if (out->values != NULL) {
+            put_elements((uint16_t *)out->values + found, x, word);
+        }
+        if (out->old != NULL) {
+            put_elements((uint16_t *)out->old + found, y, word);
+        }
+        found += (size_t)__builtin_popcountll(word);
+    }
+    return found;
+}
+
+#else
+
+#define HAS_AVX512 false
+
+static size_t list_avx512(const uint8_t *now, const uint8_t *before,
+                          size_t groups, uint16_t base,
+                          const struct rf_delta_lists *out, uint64_t *mask)
+{
+    (void)now, (void)before, (void)groups, (void)base, (void)out, (void)mask;
+    return 0;
+}
+
+#endif
+
+/* --- Any ------------------------------------------------------------------ */
+
+const char *rf_delta_instructions(void)
+{
+    return HAS_AVX512 ? "avx512" : HAS_POPCNT ? "popcnt" : BASE;
+}
+
 size_t rf_delta_scan(const void *a, const void *b, size_t n, uint32_t width,
                      uint16_t *at)
 {
@@ -397,10 +531,59 @@ size_t rf_delta_positions(const uint64_t *mask, size_t first, size_t n,
                 at);
 }
 
-size_t rf_delta_scan_mask(const void *a, const void *b, size_t n,
-                          uint32_t width, uint16_t base, uint16_t *at,
-                          uint64_t *mask)
+void rf_delta_gather(const void *from, const uint16_t *at, size_t n,
+                     uint32_t width, void *out)
 {
-    return (size_t)(scan_groups_here(a, b, n / GROUP, width, base, at, mask) -
-                    at);
+    const uint8_t *in = from;
+    uint8_t *to = out;
+    switch (width) {
+    case 1:
+        for (size_t i = 0; i < n; i++) {
+            to[i] = in[at[i]];
+        }
+        break;
+    case 2:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(to + i * 2, in + (size_t)at[i] * 2, 2);
+        }
+        break;
+    case 4:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(to + i * 4, in + (size_t)at[i] * 4, 4);
+        }
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(to + i * 8, in + (size_t)at[i] * 8, 8);
+        }
+        break;
+    }
+}
+
+size_t rf_delta_list_plain(const void *now, const void *before, size_t n,
+                           uint32_t width, uint16_t base,
+                           const struct rf_delta_lists *out, uint64_t *mask)
+{
+    const size_t first = (size_t)base * width;
+    const size_t found = (size_t)(scan_groups_here(now, before, n / GROUP,
+                                                   width, base, out->at, mask) -
+                                  out->at);
+    if (out->values != NULL) {
+        rf_delta_gather((const uint8_t *)now - first, out->at, found, width,
+                        out->values);
+    }
+    if (out->old != NULL) {
+        rf_delta_gather((const uint8_t *)before - first, out->at, found, width,
+                        out->old);
+    }
+    return found;
+}
+
+size_t rf_delta_list(const void *now, const void *before, size_t n,
+                     uint32_t width, uint16_t base,
+                     const struct rf_delta_lists *out, uint64_t *mask)
+{
+    return width == 2 && HAS_AVX512
+               ? list_avx512(now, before, n / GROUP, base, out, mask)
+               : rf_delta_list_plain(now, before, n, width, base, out, mask);
 }

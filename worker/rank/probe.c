@@ -105,12 +105,13 @@ static void scan_chunk(const struct buffers *buffers, uint64_t at)
 {
     const uint8_t *src = buffers->src.base;
     const uint64_t end = at + CHUNK_BYTES;
+    const struct rf_delta_lists positions = {.at = buffers->changes};
     if (at == 0) { /* again */
         rf_delta_index_forget(buffers->index, true);
     }
     for (; at < end; at += (uint64_t)RF_DELTA_BLOCK * SCAN_WIDTH) {
         (void)rf_delta_index_find(buffers->index, src + at, RF_DELTA_BLOCK,
-                                  SCAN_WIDTH, buffers->changes);
+                                  SCAN_WIDTH, &positions);
     }
 }
 

@@ -524,6 +524,24 @@ static void step_but(struct one_op *one, uint32_t same, uint32_t hole)
     rf_delta_codec_begin(one->codec, ++one->version);
 }
 
+/* Of a block that does not fit, the rest still has its old values. */
+TEST(test_what_did_not_fit_goes_as_differences)
+{
+    AUTO(one_op) *one = one_of(RF_ENCODING_GAP8_DIFF);
+    const size_t how = 22; /* of a chunk's first block, after the heads */
+    uint32_t chunks = 0;
+    ck_assert(take(one));
+    step_but(one, 65537, 65536);
+    for (uint64_t at = 0; at < sizeof(one->now); at += one->chunk.items) {
+        encode(one, sizeof(one->now), at);
+        ck_assert((one->wire[how] & 0x80) != 0);
+        ck_assert(take(one));
+        chunks++;
+    }
+    ck_assert_uint_gt(chunks, 1);
+    ck_assert_mem_eq(one->there, one->now, sizeof(one->now));
+}
+
 /* With 1 in 16 unchanged values of two bytes take as many bytes as a bitmap
  * saves. Samples seldom see a hole for which it would be worth its bytes. */
 TEST(test_a_block_of_which_nearly_all_changed_goes_whole)

@@ -32,19 +32,34 @@ static void free_arena(struct arena *arena)
     free(arena->shadow);
 }
 
+static uint32_t find(struct rf_delta_index *index, const uint8_t *at,
+                     uint32_t n, uint32_t width, uint16_t *found)
+{
+    const struct rf_delta_lists positions = {.at = found};
+    return rf_delta_index_find(index, at, n, width, &positions);
+}
+
+/* The lists of elements, too. */
 static bool finds_all(struct rf_delta_index *index, const struct arena *arena,
                       uint64_t at, uint32_t n, uint32_t width)
 {
     static uint16_t found[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    static uint8_t now[8 * (RF_DELTA_BLOCK + RF_DELTA_SLACK)];
+    static uint8_t old[8 * (RF_DELTA_BLOCK + RF_DELTA_SLACK)];
+    const struct rf_delta_lists lists = {found, now, old};
     const uint32_t all =
-        rf_delta_index_find(index, arena->now + at, n, width, found);
+        rf_delta_index_find(index, arena->now + at, n, width, &lists);
     uint32_t k = 0;
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t from = at + (uint64_t)i * width;
-        if (memcmp(arena->now + from, arena->shadow + from, width) != 0) {
-            if (k == all || found[k++] != i) {
-                return false;
-            }
+        const uint8_t *a = arena->now + from, *b = arena->shadow + from;
+        const size_t here = (size_t)k * width;
+        if (memcmp(a, b, width) == 0) {
+            continue;
+        }
+        if (k == all || found[k++] != i || memcmp(now + here, a, width) != 0 ||
+            memcmp(old + here, b, width) != 0) {
+            return false;
         }
     }
     return k == all;
@@ -109,21 +124,22 @@ TEST(test_commit_brings_the_shadow_up_to_date)
 /* Without keeping, the shadow follows at once, and positions stay. */
 TEST(test_a_shadow_follows_what_was_found)
 {
-    static uint16_t first[RF_DELTA_BLOCK + RF_DELTA_SLACK], again[7016];
+    static uint16_t first[RF_DELTA_BLOCK + RF_DELTA_SLACK],
+        again[7000 + RF_DELTA_SLACK];
     struct arena arena = make_arena(5000);
     struct rf_delta_index *index =
         rf_delta_index_create(arena.now, arena.shadow, BYTES, 2, false);
     const uint64_t block = (uint64_t)RF_DELTA_BLOCK * 2;
-    const uint32_t n = rf_delta_index_find(index, arena.now, 7000, 2, first);
+    const uint32_t n = find(index, arena.now, 7000, 2, first);
     ck_assert_uint_gt(n, 0);
     ck_assert_mem_eq(arena.shadow, arena.now, 7000 * 2);
     ck_assert_mem_ne(arena.shadow + block, arena.now + block, block);
-    ck_assert_uint_eq(rf_delta_index_find(index, arena.now, 7000, 2, again), n);
+    ck_assert_uint_eq(find(index, arena.now, 7000, 2, again), n);
     ck_assert_mem_eq(again, first, n * sizeof(*first));
     rf_delta_index_commit(index);
     ck_assert_mem_ne(arena.shadow + block, arena.now + block, block);
     rf_delta_index_forget(index, false);
-    ck_assert_uint_eq(rf_delta_index_find(index, arena.now, 7000, 2, again), 0);
+    ck_assert_uint_eq(find(index, arena.now, 7000, 2, again), 0);
     rf_delta_index_destroy(index);
     free_arena(&arena);
 }
@@ -156,8 +172,7 @@ LOOP_TEST(test_a_sample_counts_what_changed, RF_ARRAY_SIZE(kinds))
         }
         for (uint64_t at = 0; at < BYTES; at += 4096) { /* learn half of it */
             if (at / 4096 % 2 == 0) {
-                rf_delta_index_find(index, arena.now + at, 4096 / width, width,
-                                    found);
+                find(index, arena.now + at, 4096 / width, width, found);
             }
         }
     }
@@ -180,9 +195,8 @@ LOOP_TEST(test_what_is_assumed_has_changed, 2)
     memcpy(before, arena.shadow, BYTES);
     rf_delta_index_assume(index, arena.now + PIECE_BYTES + 100, PIECE_BYTES);
     for (uint32_t turn = 0; turn < 2; turn++) {
-        ck_assert_uint_eq(
-            rf_delta_index_find(index, arena.now + PIECE_BYTES, two, 2, found),
-            two);
+        ck_assert_uint_eq(find(index, arena.now + PIECE_BYTES, two, 2, found),
+                          two);
         ck_assert_uint_eq(
             rf_delta_index_sample(index, arena.now + PIECE_BYTES + 8, 64, 2),
             64);
@@ -195,8 +209,7 @@ LOOP_TEST(test_what_is_assumed_has_changed, 2)
                          before + 3 * PIECE_BYTES, BYTES - 3 * PIECE_BYTES);
         rf_delta_index_commit(index);
     }
-    ck_assert_uint_lt(
-        rf_delta_index_find(index, arena.now, PIECE_BYTES / 2, 2, found), 100);
+    ck_assert_uint_lt(find(index, arena.now, PIECE_BYTES / 2, 2, found), 100);
     rf_delta_index_destroy(index);
     free_arena(&arena);
 }
@@ -210,14 +223,12 @@ TEST(test_what_is_known_is_not_assumed)
     const size_t bytes = BYTES - 1000;
     struct rf_delta_index *index =
         rf_delta_index_create(arena.now, arena.shadow, bytes, 2, false);
-    const uint32_t n =
-        rf_delta_index_find(index, arena.now, RF_DELTA_BLOCK, 2, found);
+    const uint32_t n = find(index, arena.now, RF_DELTA_BLOCK, 2, found);
     AUTO_FREE uint8_t *rest = rf_xmalloc(1000);
     memcpy(rest, arena.shadow + bytes, 1000);
     ck_assert_mem_ne(rest, arena.now + bytes, 1000);
     rf_delta_index_assume(index, arena.now, bytes);
-    ck_assert_uint_eq(
-        rf_delta_index_find(index, arena.now, RF_DELTA_BLOCK, 2, found), n);
+    ck_assert_uint_eq(find(index, arena.now, RF_DELTA_BLOCK, 2, found), n);
     ck_assert_mem_eq(arena.shadow, arena.now, bytes);
     ck_assert_mem_eq(arena.shadow + bytes, rest, 1000);
     rf_delta_index_destroy(index);
@@ -242,7 +253,7 @@ TEST(test_the_shadow_follows_when_all_are_served)
         rf_delta_index_forget(index, true);
         memcpy(arena.shadow, before, BYTES);
         /* two more pieces */
-        known.n = rf_delta_index_find(index, now, two, 2, found);
+        known.n = find(index, now, two, 2, found);
         known = turn == 0 ? (struct rf_delta_found){NULL, 0, 0}
                           : (struct rf_delta_found){found, known.n, 0};
         rf_delta_index_served(index, now, two, known);
@@ -278,7 +289,7 @@ TEST(test_the_shadow_follows_what_is_known_to_have_changed)
     rf_delta_index_forget(index, true);
     memcpy(wanted, arena.shadow, BYTES);
     memcpy(wanted + one, now + one, 3 * one);
-    known.n = rf_delta_index_find(index, now, all / 2, 2, found);
+    known.n = find(index, now, all / 2, 2, found);
     while (memcmp(now + same, arena.shadow + same, 2) != 0) {
         same += 2;
     }

@@ -13,20 +13,55 @@ static const uint32_t counts[] = {0,  1,   2,   15,   16,   17,    63,   64,
 /* Of 2^16: none to all. */
 static const uint32_t densities[] = {0, 20, 700, 5000, 20000, 50000, 65536};
 
-/* Positions and mask at once, of n elements, a multiple of 64. */
-static void compare_groups(const uint8_t *a, const uint8_t *b, uint32_t n,
-                           uint32_t width, const uint64_t *mask)
+/* Elements before those that are listed. */
+#define BASE 7
+
+typedef size_t (*list_fn)(const void *now, const void *before, size_t n,
+                          uint32_t width, uint16_t base,
+                          const struct rf_delta_lists *out, uint64_t *mask);
+
+/* Lists and mask at once, of n elements, a multiple of 64. */
+static void compare_lists(list_fn list, const uint8_t *a, const uint8_t *b,
+                          uint32_t n, uint32_t width, const uint64_t *mask)
 {
     static uint16_t at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
     static uint16_t wanted[RF_DELTA_BLOCK + RF_DELTA_SLACK];
+    static uint8_t now[8 * (RF_DELTA_BLOCK + RF_DELTA_SLACK)];
+    static uint8_t old[8 * (RF_DELTA_BLOCK + RF_DELTA_SLACK)];
     static uint64_t found[RF_DELTA_BLOCK / 64 + 1];
-    const size_t changed = rf_delta_positions(mask, 0, n, 7, wanted);
+    const struct rf_delta_lists lists = {at, now, old}, positions = {.at = at};
+    const size_t changed = rf_delta_positions(mask, 0, n, BASE, wanted);
+    bool same = true;
     found[n / 64] = 1;
-    ck_assert_uint_eq(rf_delta_scan_mask(a, b, n, width, 7, at, found),
-                      changed);
+    ck_assert_uint_eq(list(a, b, n, width, BASE, &positions, found), changed);
+    ck_assert(changed == 0 || memcmp(at, wanted, changed * sizeof(*at)) == 0);
+    memset(at, 0, sizeof(at));
+    ck_assert_uint_eq(list(a, b, n, width, BASE, &lists, found), changed);
     ck_assert(n == 0 || memcmp(found, mask, n / 8) == 0);
     ck_assert_uint_eq(found[n / 64], 1);
     ck_assert(changed == 0 || memcmp(at, wanted, changed * sizeof(*at)) == 0);
+    for (size_t i = 0; i < changed; i++) {
+        const size_t from = (size_t)(at[i] - BASE) * width;
+        same = same && memcmp(now + i * width, a + from, width) == 0 &&
+               memcmp(old + i * width, b + from, width) == 0;
+    }
+    ck_assert(same);
+}
+
+/* Of the elements after the first BASE, as many as lists can have. */
+static void compare_groups(const uint8_t *a, const uint8_t *b, uint32_t n,
+                           uint32_t width)
+{
+    static uint64_t mask[RF_DELTA_BLOCK / 64 + 1];
+    const size_t skipped = (size_t)BASE * width;
+    const uint32_t some = n < BASE ? 0 : (n - BASE) / 64 * 64;
+    if (some > 0) {
+        rf_delta_mask(a + skipped, b + skipped, some, width, mask);
+        compare_lists(rf_delta_list, a + skipped, b + skipped, some, width,
+                      mask);
+        compare_lists(rf_delta_list_plain, a + skipped, b + skipped, some,
+                      width, mask);
+    }
 }
 
 static void compare(const uint8_t *a, const uint8_t *b, uint32_t n,
@@ -65,7 +100,7 @@ static void compare(const uint8_t *a, const uint8_t *b, uint32_t n,
             ck_assert(plain[i] == fast[skipped + i] - 3 + 2);
         }
     }
-    compare_groups(a, b, n / 64 * 64, width, mask);
+    compare_groups(a, b, n, width);
 }
 
 /* The arrays end where memory does: nothing beyond is read. */

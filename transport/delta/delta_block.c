@@ -349,12 +349,25 @@ bool rf_delta_decode(const uint8_t *in, size_t bytes, uint32_t count,
 
 /* --- Writing -------------------------------------------------------------- */
 
+/* Changes are too sparse for processors to foresee their lines, which are asked
+ * for this many changes ahead. */
+#define AHEAD 32
+
+/* Asks for the element of change i + AHEAD of n, or of the last. */
+static inline void ask_for(const uint16_t *at, uint32_t i, uint32_t n,
+                           uint32_t first, size_t width, uint8_t *dst)
+{
+    const uint16_t ahead = at[i + AHEAD < n ? i + AHEAD : n - 1];
+    __builtin_prefetch(dst + (ahead - first) * width, 1);
+}
+
 #define DEFINE_SCATTER(width)                                                  \
     static void scatter_##width(const uint16_t *at, uint32_t n,                \
                                 uint32_t first, const uint8_t *values,         \
                                 uint8_t *dst)                                  \
     {                                                                          \
         for (uint32_t i = 0; i < n; i++) {                                     \
+            ask_for(at, i, n, first, width, dst);                              \
             memcpy(dst + (size_t)(at[i] - first) * (width),                    \
                    values + (size_t)i * (width), width);                       \
         }                                                                      \
@@ -376,11 +389,14 @@ static void add_diffs(const uint16_t *at, uint32_t n, uint32_t first,
     uint16_t values[ADDED + RF_DELTA_SLACK];
     for (uint32_t from = 0; from < n; from += ADDED) {
         const uint32_t some = RF_MIN(n - from, ADDED);
-        for (uint32_t i = 0; i < some; i++) {
-            memcpy(&values[i], dst + (size_t)(at[from + i] - first) * 2, 2);
+        for (uint32_t i = from; i < from + some; i++) {
+            ask_for(at, i, n, first, 2, dst);
+            memcpy(&values[i - from], dst + (size_t)(at[i] - first) * 2, 2);
         }
         rf_delta_diff_add(diffs + from, some, values);
-        scatter_2(at + from, some, first, (const uint8_t *)values, dst);
+        for (uint32_t i = from; i < from + some; i++) {
+            memcpy(dst + (size_t)(at[i] - first) * 2, &values[i - from], 2);
+        }
     }
 }
 

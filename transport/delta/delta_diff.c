@@ -107,21 +107,24 @@ static size_t packed_bytes(uint32_t n, uint32_t width)
     return (((size_t)n << width) + 7) / 8;
 }
 
-/* Four codes of at most 4 bits, from 16 bits each to as few as they have, and
- * back. */
+/* Of every `per` bits, the lowest n. */
+#define LOWEST(n, per)                                                         \
+    (UINT64_MAX / ((UINT64_C(1) << (per)) - 1) * ((1u << (n)) - 1))
+
+/* Eight codes of at most 4 bits, from a byte each to as few bits as they have,
+ * and back. */
 INLINE uint32_t squeeze(uint64_t codes, uint32_t bits)
 {
-    const uint32_t gap = 16 - bits;
-    return (uint32_t)(codes | codes >> gap | codes >> 2 * gap |
-                      codes >> 3 * gap) &
-           ((1u << 4 * bits) - 1);
+    codes = (codes | codes >> (8 - bits)) & LOWEST(2 * bits, 16);
+    codes = (codes | codes >> (16 - 2 * bits)) & LOWEST(4 * bits, 32);
+    return (uint32_t)(codes | codes >> (32 - 4 * bits));
 }
 
 INLINE uint64_t spread(uint64_t codes, uint32_t bits)
 {
-    const uint32_t gap = 16 - bits;
-    return (codes | codes << gap | codes << 2 * gap | codes << 3 * gap) &
-           UINT64_C(0x0001000100010001) * ((1u << bits) - 1);
+    codes = (codes | codes << (32 - 4 * bits)) & LOWEST(4 * bits, 32);
+    codes = (codes | codes << (16 - 2 * bits)) & LOWEST(2 * bits, 16);
+    return (codes | codes << (8 - bits)) & LOWEST(bits, 8);
 }
 
 /* Packs codes, eight at a time; those with more bits count as 0, as in `few`,
@@ -136,11 +139,10 @@ INLINE void pack_by(const uint16_t *codes, uint32_t n, uint32_t bits,
         if (bits == 8) {
             rf_eight_store_bytes(out, fit);
         } else {
-            uint64_t fours[2];
+            uint64_t bytes;
             uint32_t word;
-            memcpy(fours, &fit, sizeof(fours));
-            word = squeeze(fours[0], bits) | squeeze(fours[1], bits)
-                                                 << 4 * bits;
+            rf_eight_store_bytes(&bytes, fit);
+            word = squeeze(bytes, bits);
             memcpy(out, &word, bits);
         }
     }
@@ -173,11 +175,10 @@ INLINE void unpack_by(const uint8_t *in, uint32_t n, uint32_t bits,
             rf_eight_store(codes + i, rf_eight_load_bytes(in));
         } else {
             uint32_t word = 0;
-            uint64_t fours[2];
+            uint64_t bytes;
             memcpy(&word, in, bits);
-            fours[0] = spread(word & ((1u << 4 * bits) - 1), bits);
-            fours[1] = spread(word >> 4 * bits, bits);
-            memcpy(codes + i, fours, sizeof(fours));
+            bytes = spread(word, bits);
+            rf_eight_store(codes + i, rf_eight_load_bytes(&bytes));
         }
     }
     for (uint32_t k = 0; i < n; i++, k += bits) {

@@ -3,7 +3,8 @@
  * can do, in bfloat16: for each share of changed elements the median rates of
  *
  *     copy     memcpy()
- *     read     reading two streams, adding up whether they differ
+ *     read     reading two streams, with and without asking for them ahead,
+ *              whichever is faster
  *     plain    comparing element by element: how fast the processor computes
  *     scan     rf_delta_index_find()
  *     encode   scan, collect, let the copy last sent follow, encode
@@ -38,6 +39,7 @@
 enum what {
     COPY,
     READ,
+    READ_AHEAD,
     PLAIN,
     SCAN,
     ENCODE_RAW,
@@ -148,16 +150,30 @@ static void copy(struct bench *bench)
 
 static volatile uint64_t sink;
 
-static void read_both(struct bench *bench)
+typedef uint64_t wide __attribute__((vector_size(16)));
+#define LINE (64 / sizeof(wide))
+#define PAGE (4096 / sizeof(wide))
+
+/* Asking while it reads two pages for the two after these, in turn, if `ahead`,
+ * as delta_scan.c does. */
+static void read_streams(struct bench *bench, bool ahead)
 {
-    typedef uint64_t wide __attribute__((vector_size(64)));
     const wide *a = (const wide *)(const void *)bench->before;
     const wide *b = (const wide *)(const void *)bench->now;
+    const size_t n = bench->bytes / sizeof(wide);
     wide sum = {0};
-    for (size_t i = 0; i < bench->bytes / sizeof(wide); i++) {
-        sum |= a[i] ^ b[i];
+    for (size_t i = 0; i < n; i += LINE) {
+        const size_t done = i % (2 * PAGE) / LINE;
+        const size_t next =
+            i - i % (2 * PAGE) + (2 + done % 2) * PAGE + done / 2 * LINE;
+        if (ahead && next < n) {
+            __builtin_prefetch(a + next);
+            __builtin_prefetch(b + next);
+        }
+        sum |= (a[i] ^ b[i]) | (a[i + 1] ^ b[i + 1]) | (a[i + 2] ^ b[i + 2]) |
+               (a[i + 3] ^ b[i + 3]);
     }
-    sink = sum[0] | sum[3];
+    sink = sum[0] | sum[1];
 }
 
 static uint16_t changed_at[RF_DELTA_BLOCK + RF_DELTA_SLACK];
@@ -333,7 +349,10 @@ static void run(struct bench *bench, enum what what, unsigned round)
         copy(bench);
         break;
     case READ:
-        read_both(bench);
+        read_streams(bench, false);
+        break;
+    case READ_AHEAD:
+        read_streams(bench, true);
         break;
     case PLAIN:
         scan_plain(bench);
@@ -390,11 +409,17 @@ static double ratio(const struct bench *bench, enum what what, enum what to)
     return median(ratios, bench->n_rounds);
 }
 
+static enum what fastest_read(const struct bench *bench)
+{
+    return rate(bench, READ_AHEAD) > rate(bench, READ) ? READ_AHEAD : READ;
+}
+
 static void print_row(const struct bench *bench)
 {
+    const enum what read = fastest_read(bench);
     printf("%6.2f%% %5.1f %5.1f %5.1f %6.1f (%.2f)", bench->share * 100,
-           rate(bench, COPY), rate(bench, READ), rate(bench, PLAIN),
-           rate(bench, SCAN), ratio(bench, SCAN, READ));
+           rate(bench, COPY), rate(bench, read), rate(bench, PLAIN),
+           rate(bench, SCAN), ratio(bench, SCAN, read));
     for (unsigned diff = 0; diff < 2; diff++) {
         const enum what encodes = diff == 1 ? ENCODE_DIFF : ENCODE_RAW;
         const enum what decodes = diff == 1 ? DECODE_DIFF : DECODE_RAW;
@@ -427,7 +452,8 @@ static void judge(const struct bench *bench)
     const bool usual = bench->share > 0.009 && bench->share < 0.031;
     goal(bench, "bytes with raw values over their bound", bytes, 0, 1.25);
     if (usual) {
-        goal(bench, "scan over read", ratio(bench, SCAN, READ), 0.9, 99);
+        goal(bench, "scan over read", ratio(bench, SCAN, fastest_read(bench)),
+             0.9, 99);
         goal(bench, "encode over copy", ratio(bench, ENCODE_RAW, COPY), 0.8,
              99);
         goal(bench, "encode differences over copy",

@@ -164,6 +164,8 @@ static void learn(struct rf_delta_index *index, size_t piece)
     const uint64_t from = (uint64_t)piece * PIECE * index->unit;
     const uint64_t units = (index->bytes - from) / index->unit;
     uint64_t *bits = index->bits + piece * WORDS;
+    /* Units that the arena does not have may have been assumed to change. */
+    memset(bits, 0, WORDS * sizeof(*bits));
     rf_delta_mask(index->now + from, index->shadow + from,
                   (size_t)RF_MIN(units, PIECE), index->unit, bits);
     index->state[piece] = KNOWN;

@@ -231,6 +231,9 @@ TEST(test_what_is_known_is_not_assumed)
     ck_assert_uint_eq(find(index, arena.now, RF_DELTA_BLOCK, 2, found), n);
     ck_assert_mem_eq(arena.shadow, arena.now, bytes);
     ck_assert_mem_eq(arena.shadow + bytes, rest, 1000);
+    rf_delta_index_forget(index, false);
+    ck_assert_uint_eq(find(index, arena.now + bytes - 2, 1, 2, found), 0);
+    ck_assert_mem_eq(arena.shadow + bytes, rest, 1000);
     rf_delta_index_destroy(index);
     free_arena(&arena);
 }

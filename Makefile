@@ -372,15 +372,15 @@ ARM64_PARTS := delta_scan delta_diff delta_block delta_index
 ARM64_SRC := $(wildcard tests/arm64/*.c) common/bytes.c common/mem.c \
 	$(ARM64_PARTS:%=transport/delta/%.c) \
 	$(wildcard $(ARM64_PARTS:%=tests/unit/transport/delta/test_%.c))
-$(BUILD)/unit-arm64: $(ARM64_SRC) $(wildcard tests/arm64/*.h \
+$(BUILD)/arm64-unit: $(ARM64_SRC) $(wildcard tests/arm64/*.h \
 	transport/delta/*.h)
 	@mkdir -p $(@D)
 	aarch64-linux-gnu-gcc $(RF_CPPFLAGS) $(RF_CFLAGS) -O2 -static \
 	    -include tests/arm64/unit.h -o $@ $(ARM64_SRC)
 .PHONY: check-arm64
 check-arm64: ## unit tests of code for arm64, which QEMU executes
-	$(call needs,arm64,$(BUILD)/unit-arm64)
-	qemu-aarch64 $(BUILD)/unit-arm64
+	$(call needs,arm64,$(BUILD)/arm64-unit)
+	qemu-aarch64 $(BUILD)/arm64-unit
 
 .PHONY: fuzz fuzz-smoke fuzzers
 FUZZ_CC ?= clang

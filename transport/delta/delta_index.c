@@ -196,20 +196,6 @@ static void *after(void *list, uint32_t n, uint32_t width)
     return list != NULL ? (uint8_t *)list + (size_t)n * width : NULL;
 }
 
-/* Of n positions, counted from `at` on. */
-static void list_elements(const struct rf_delta_index *index, const void *at,
-                          uint32_t n, uint32_t width,
-                          const struct rf_delta_lists *out)
-{
-    if (out->values != NULL) {
-        rf_delta_gather(at, out->at, n, width, out->values);
-    }
-    if (out->old != NULL) {
-        rf_delta_gather(rf_delta_index_shadow(index, at), out->at, n, width,
-                        out->old);
-    }
-}
-
 /* Positions of elements of several units, of which some may have changed. */
 static uint32_t find_wide(const struct rf_delta_index *index, uint64_t first,
                           uint64_t end, int shift, uint16_t *out)
@@ -254,7 +240,8 @@ static uint32_t find_units(struct rf_delta_index *index, uint64_t first,
         }
         more = (uint32_t)rf_delta_positions(index->bits, from, to - from, base,
                                             here.at);
-        list_elements(index, index->now + first * unit, more, unit, &here);
+        rf_delta_gather_lists(index->now + first * unit,
+                              index->shadow + first * unit, more, unit, &here);
         found += more;
     }
     return found;
@@ -279,7 +266,8 @@ uint32_t rf_delta_index_find(struct rf_delta_index *index, const void *at,
         }
     }
     found = find_wide(index, first, end, shift, out->at);
-    list_elements(index, at, found, width, out);
+    rf_delta_gather_lists(at, rf_delta_index_shadow(index, at), found, width,
+                          out);
     return found;
 }
 

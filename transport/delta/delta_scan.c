@@ -33,7 +33,7 @@
 #define AHEAD_BYTES ((uintptr_t)2 * PAGE_BYTES)
 #define LINE_BYTES ((uintptr_t)64)
 
-INLINE void ask_for(const uint8_t *at, size_t bytes)
+INLINE void ask_after(const uint8_t *at, size_t bytes)
 {
     const uintptr_t end = (uintptr_t)at + bytes;
     for (uintptr_t now = (uintptr_t)at; now < end; now += 2 * LINE_BYTES) {
@@ -42,6 +42,12 @@ INLINE void ask_for(const uint8_t *at, size_t bytes)
         __builtin_prefetch((const void *)line);
         __builtin_prefetch((const void *)(line + PAGE_BYTES));
     }
+}
+
+INLINE void ask_for(const uint8_t *a, const uint8_t *b, size_t bytes)
+{
+    ask_after(a, bytes);
+    ask_after(b, bytes);
 }
 
 #if defined(__x86_64__)
@@ -271,10 +277,7 @@ INLINE uint16_t *scan_groups(const uint8_t *a, const uint8_t *b, size_t groups,
     const bool ahead = mask != NULL && reads_ahead();
     for (size_t g = 0; g < groups; g++) {
         uint64_t word;
-        if (ahead) {
-            ask_for(a, (size_t)GROUP * width);
-            ask_for(b, (size_t)GROUP * width);
-        }
+        ask_for(a, b, ahead ? (size_t)GROUP * width : 0);
         word = differ(a, b, width, same);
         at = put(at, word, (uint16_t)(g * GROUP + base));
         if (mask != NULL) {
@@ -330,10 +333,7 @@ INLINE void mask_groups(const uint8_t *a, const uint8_t *b, size_t groups,
 {
     const bool ahead = reads_ahead();
     for (size_t g = 0; g < groups; g++) {
-        if (ahead) {
-            ask_for(a, (size_t)GROUP * width);
-            ask_for(b, (size_t)GROUP * width);
-        }
+        ask_for(a, b, ahead ? (size_t)GROUP * width : 0);
         mask[g] = differ(a, b, width, same);
         a += (size_t)GROUP * width;
         b += (size_t)GROUP * width;
@@ -468,10 +468,7 @@ WITH_AVX512 static size_t list_avx512(const uint8_t *now, const uint8_t *before,
         const uint64_t word = _mm512_cmpneq_epu16_mask(x.low, y.low) |
                               (uint64_t)_mm512_cmpneq_epu16_mask(x.high, y.high)
                                   << 32;
-        if (ahead) {
-            ask_for(now, bytes);
-            ask_for(before, bytes);
-        }
+        ask_for(now, before, ahead ? bytes : 0);
         mask[g] = word;
         put_numbers(out->at + found, word, (uint16_t)(g * GROUP + base));
         if (out->values != NULL) {
@@ -488,15 +485,6 @@ WITH_AVX512 static size_t list_avx512(const uint8_t *now, const uint8_t *before,
 #else
 
 #define HAS_AVX512 false
-
-static size_t list_avx512(const uint8_t *now, const uint8_t *before,
-                          size_t groups, uint16_t base,
-                          const struct rf_delta_lists *out, uint64_t *mask)
-{
-    (void)now, (void)before, (void)groups, (void)base, (void)out, (void)mask;
-    return 0;
-}
-
 #endif
 
 /* --- Any ------------------------------------------------------------------ */
@@ -560,6 +548,17 @@ void rf_delta_gather(const void *from, const uint16_t *at, size_t n,
     }
 }
 
+void rf_delta_gather_lists(const void *now, const void *before, size_t n,
+                           uint32_t width, const struct rf_delta_lists *lists)
+{
+    if (lists->values != NULL) {
+        rf_delta_gather(now, lists->at, n, width, lists->values);
+    }
+    if (lists->old != NULL) {
+        rf_delta_gather(before, lists->at, n, width, lists->old);
+    }
+}
+
 size_t rf_delta_list_plain(const void *now, const void *before, size_t n,
                            uint32_t width, uint16_t base,
                            const struct rf_delta_lists *out, uint64_t *mask)
@@ -568,14 +567,8 @@ size_t rf_delta_list_plain(const void *now, const void *before, size_t n,
     const size_t found = (size_t)(scan_groups_here(now, before, n / GROUP,
                                                    width, base, out->at, mask) -
                                   out->at);
-    if (out->values != NULL) {
-        rf_delta_gather((const uint8_t *)now - first, out->at, found, width,
-                        out->values);
-    }
-    if (out->old != NULL) {
-        rf_delta_gather((const uint8_t *)before - first, out->at, found, width,
-                        out->old);
-    }
+    rf_delta_gather_lists((const uint8_t *)now - first,
+                          (const uint8_t *)before - first, found, width, out);
     return found;
 }
 
@@ -583,7 +576,10 @@ size_t rf_delta_list(const void *now, const void *before, size_t n,
                      uint32_t width, uint16_t base,
                      const struct rf_delta_lists *out, uint64_t *mask)
 {
-    return width == 2 && HAS_AVX512
-               ? list_avx512(now, before, n / GROUP, base, out, mask)
-               : rf_delta_list_plain(now, before, n, width, base, out, mask);
+#if defined(__x86_64__)
+    if (width == 2 && HAS_AVX512) {
+        return list_avx512(now, before, n / GROUP, base, out, mask);
+    }
+#endif
+    return rf_delta_list_plain(now, before, n, width, base, out, mask);
 }

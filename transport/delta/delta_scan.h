@@ -45,6 +45,10 @@ struct rf_delta_lists {
     void *old;    /* what they were, or NULL */
 };
 
+/* Collects, by its n positions, what else of `lists` is asked for. */
+void rf_delta_gather_lists(const void *now, const void *before, size_t n,
+                           uint32_t width, const struct rf_delta_lists *lists);
+
 /* Lists the changes of n elements, a multiple of 64, and sets their bits in
  * `mask`; returns their number. `base` elements of the same arrays, at most
  * RF_DELTA_BLOCK together with these, come before them, and positions count from

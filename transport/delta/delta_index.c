@@ -23,7 +23,7 @@ struct rf_delta_index {
     uint32_t unit;
     size_t n_pieces;
     bool keeps;     /* the shadow as it was, as long as it is needed */
-    uint64_t *bits; /* WORDS per piece */
+    uint64_t *bits; /* WORDS per piece; none after the arena's end */
     uint8_t *state; /* by piece, as are */
     uint32_t *expected, *left; /* bytes to be served, and still to be */
     uint16_t *listed;          /* changes, when it was last listed */
@@ -158,16 +158,20 @@ static void commit_piece(struct rf_delta_index *index, size_t piece)
     follow(index, piece, 0, index->at, n);
 }
 
+/* How many units of a piece there are: the arena may end in it. */
+static size_t units_of(const struct rf_delta_index *index, size_t piece)
+{
+    const uint64_t from = (uint64_t)piece * PIECE;
+    return (size_t)RF_MIN(index->bytes / index->unit - from, PIECE);
+}
+
 /* Of a piece that is not known, while both are in the cache. */
 static void learn(struct rf_delta_index *index, size_t piece)
 {
     const uint64_t from = (uint64_t)piece * PIECE * index->unit;
-    const uint64_t units = (index->bytes - from) / index->unit;
-    uint64_t *bits = index->bits + piece * WORDS;
-    /* Units that the arena does not have may have been assumed to change. */
-    memset(bits, 0, WORDS * sizeof(*bits));
     rf_delta_mask(index->now + from, index->shadow + from,
-                  (size_t)RF_MIN(units, PIECE), index->unit, bits);
+                  units_of(index, piece), index->unit,
+                  index->bits + piece * WORDS);
     index->state[piece] = KNOWN;
     if (!index->keeps) {
         commit_piece(index, piece);
@@ -288,6 +292,16 @@ uint32_t rf_delta_index_sample(struct rf_delta_index *index, const void *at,
     return (uint32_t)__builtin_popcountll(mask);
 }
 
+static void set_all(struct rf_delta_index *index, size_t piece)
+{
+    const size_t units = units_of(index, piece);
+    uint64_t *bits = index->bits + piece * WORDS;
+    for (size_t i = 0; i < units; i += 64) {
+        bits[i / 64] =
+            units - i < 64 ? (UINT64_C(1) << (units - i)) - 1 : UINT64_MAX;
+    }
+}
+
 void rf_delta_index_assume(struct rf_delta_index *index, const void *at,
                            uint64_t bytes)
 {
@@ -296,7 +310,7 @@ void rf_delta_index_assume(struct rf_delta_index *index, const void *at,
         if (index->state[p] != UNKNOWN) {
             continue;
         }
-        memset(index->bits + p * WORDS, 0xff, WORDS * sizeof(*index->bits));
+        set_all(index, p);
         index->state[p] = index->keeps ? KNOWN : FOLLOWED;
         if (!index->keeps) {
             copy_piece(index, p);

@@ -231,9 +231,32 @@ TEST(test_what_is_known_is_not_assumed)
     ck_assert_uint_eq(find(index, arena.now, RF_DELTA_BLOCK, 2, found), n);
     ck_assert_mem_eq(arena.shadow, arena.now, bytes);
     ck_assert_mem_eq(arena.shadow + bytes, rest, 1000);
-    rf_delta_index_forget(index, false);
-    ck_assert_uint_eq(find(index, arena.now + bytes - 2, 1, 2, found), 0);
-    ck_assert_mem_eq(arena.shadow + bytes, rest, 1000);
+    rf_delta_index_destroy(index);
+    free_arena(&arena);
+}
+
+/* Ends in a piece, which is assumed to have changed, and compared in the next
+ * iteration. */
+LOOP_TEST(test_nothing_follows_after_the_end, 4)
+{
+    const bool keeps = _i % 2 == 1;
+    const size_t bytes = PIECE_BYTES + (_i < 2 ? 600 : 3096);
+    uint16_t found[1 + RF_DELTA_SLACK];
+    struct arena arena = make_arena(30000);
+    struct rf_delta_index *index =
+        rf_delta_index_create(arena.now, arena.shadow, bytes, 2, keeps);
+    AUTO_FREE uint8_t *rest = rf_xmalloc(BYTES);
+    memcpy(rest, arena.shadow + bytes, BYTES - bytes);
+    ck_assert_mem_ne(rest, arena.now + bytes, 1000);
+    rf_delta_index_assume(index, arena.now, bytes);
+    rf_delta_index_commit(index);
+    ck_assert_mem_eq(arena.shadow, arena.now, bytes);
+    rf_delta_index_forget(index, keeps);
+    arena.now[bytes - 1] ^= 1;
+    ck_assert_uint_eq(find(index, arena.now + bytes - 2, 1, 2, found), 1);
+    rf_delta_index_commit(index);
+    ck_assert_mem_eq(arena.shadow, arena.now, bytes);
+    ck_assert_mem_eq(arena.shadow + bytes, rest, BYTES - bytes);
     rf_delta_index_destroy(index);
     free_arena(&arena);
 }

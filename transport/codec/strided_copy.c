@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "common/compiler.h"
+#include "common/vectors.h"
 #include "transport/codec/cast.h"
 
 #if defined(__x86_64__)
@@ -80,9 +81,9 @@ static void lines_sse2(uint8_t *dst, const uint8_t *src, size_t n_lines)
 static void stream_lines(uint8_t *dst, const uint8_t *src, size_t n_lines,
                          const uint8_t *ahead)
 {
-    if (__builtin_cpu_supports("avx512f")) {
+    if (rf_have_avx512()) {
         lines_avx512(dst, src, n_lines, ahead);
-    } else if (__builtin_cpu_supports("avx2")) {
+    } else if (rf_have_avx2()) {
         lines_avx2(dst, src, n_lines, ahead);
     } else {
         lines_sse2(dst, src, n_lines);
@@ -91,10 +92,10 @@ static void stream_lines(uint8_t *dst, const uint8_t *src, size_t n_lines,
 
 const char *rf_copy_instructions(void)
 {
-    if (__builtin_cpu_supports("avx512f")) {
+    if (rf_have_avx512()) {
         return "avx512";
     }
-    return __builtin_cpu_supports("avx2") ? "avx2" : "sse2";
+    return rf_have_avx2() ? "avx2" : "sse2";
 }
 
 void rf_copy_fence(void)

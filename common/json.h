@@ -96,8 +96,8 @@ enum rf_status rf_jnode_within(const struct rf_jnode *node,
                                enum rf_status status,
                                struct rf_err *err) RF_MUST_CHECK;
 
-/* The same as rf_jnode_fail() for a value that breaks a rule: the text, which states the rule,
- * then ", not " and the value. */
+/* The same as rf_jnode_fail() for a value that breaks a rule: the text, which
+ * states the rule, then ", not " and the value. */
 enum rf_status rf_jnode_wrong(const struct rf_jnode *node, struct rf_err *err,
                               const char *fmt, ...) RF_PRINTF(3, 4);
 
